@@ -1,0 +1,1 @@
+"""Samples to figures: buckets, growth, efficacy, lights. Pure, incremental."""

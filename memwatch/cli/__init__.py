@@ -1,0 +1,1 @@
+"""The command line: one command a file, heavy imports only where used."""

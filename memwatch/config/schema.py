@@ -1,0 +1,88 @@
+"""Settings of a profile: what one kind of agent looks like, and how it is watched.
+
+Every number is a default that a profile file may change; none is a constant elsewhere in code.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+MB = 1_000_000
+
+
+class Thresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Shares of the binding limit (requirements R8, R9)."""
+
+    warn: float = 0.60
+    intervene: float = 0.75
+    emergency: float = 0.90
+    soft: float = 0.60
+    hard: float = 0.95
+
+
+class Retention(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much each tier keeps (requirement R1)."""
+
+    workspace_calls: int = 200
+    """Tool calls that the workspace keeps."""
+    recent_experiments: int = 5
+    history_experiments: int = 20
+
+
+class CheckpointCadence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a checkpoint is due, whichever comes first (requirement R5)."""
+
+    incremental_experiments: int = 3
+    incremental_s: float = 900.0
+    full_experiments: int = 20
+    full_s: float = 7200.0
+    chain_bytes: int = 50 * MB
+
+
+class Windows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Time spans of figures and charts, in seconds."""
+
+    growth_s: tuple[float, float, float] = (60.0, 600.0, 86400.0)
+    chart_s: float = 3600.0
+
+
+class Lights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the lights beside MEMORY change their word."""
+
+    disk_warn_bytes: int = 10_000 * MB
+    disk_act_bytes: int = 3_000 * MB
+    disk_critical_bytes: int = 1_000 * MB
+    processes_warn: int = 64
+    processes_act: int = 256
+    orphans_watch: int = 1
+    step_watch_s: float = 120.0
+    step_warn_s: float = 360.0
+    """Six minutes without progress: the silence people take for a stall."""
+    checkpoint_grace: float = 1.5
+    """A checkpoint is overdue at this multiple of its cadence."""
+
+
+class Probe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often the process tree and the disk are measured, in seconds."""
+
+    period_s: float = 2.0
+    disk_s: float = 10.0
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an agent of one kind looks like."""
+
+    name: str
+    about: str = ""
+    note: str = ""
+    """One line for the screen when windows or cadences are not the usual ones."""
+    tiers: tuple[str, ...] = ("workspace", "recent", "verified", "history")
+    memory_limit_bytes: int | None = None
+    """Limit of the policy for the process tree; None leaves the cgroup's or the host's."""
+    share_cap: float = 0.30
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    retention: Retention = field(default_factory=Retention)
+    checkpoints: CheckpointCadence = field(default_factory=CheckpointCadence)
+    windows: Windows = field(default_factory=Windows)
+    lights: Lights = field(default_factory=Lights)
+    probe: Probe = field(default_factory=Probe)

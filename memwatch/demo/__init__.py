@@ -1,0 +1,1 @@
+"""The bundled experiment engine: a small real agent that searches compression settings."""

@@ -1,0 +1,1 @@
+"""Values of the field: records, samples, snapshots, clocks, errors. No input, no output."""

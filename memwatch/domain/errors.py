@@ -1,0 +1,38 @@
+"""The error tree. Every message is one sentence that says what to do.
+
+MemwatchError
+ ├─ UsageError            the command line asked for something that cannot be (exit 2)
+ │   ├─ TargetError       a path or name that is not a run we may open
+ │   └─ ConfigError       a settings file with an unknown key or a wrong value
+ ├─ LogError              the log writer could not append; nothing acknowledged was lost
+ ├─ StoreError            the history could not be written or read; the live view goes on
+ └─ SessionError          the other end of a session is gone or speaks another protocol
+"""
+
+
+class MemwatchError(Exception):
+    """Root of all errors that memwatch words for a person."""
+
+
+class UsageError(MemwatchError):
+    """The request cannot be served as worded; the process ends with status 2."""
+
+
+class TargetError(UsageError):
+    """The target is not a run that we may open."""
+
+
+class ConfigError(UsageError):
+    """A settings file is wrong; the message names file, line and nearest key."""
+
+
+class LogError(MemwatchError):
+    """A record could not be appended; records acknowledged before are safe."""
+
+
+class StoreError(MemwatchError):
+    """The history could not be written or read."""
+
+
+class SessionError(MemwatchError):
+    """The session ended: the guard is gone, or speaks another protocol."""

@@ -1,0 +1,1 @@
+"""Figures to levels. Pure, the clock is passed in."""

@@ -1,0 +1,1 @@
+"""Read-only facts of this machine: process identity, limits, disks, file systems."""

@@ -1,0 +1,1 @@
+"""Files and processes to records and samples: tailer (truth), watcher (hint), probe."""

@@ -1,0 +1,47 @@
+"""The session protocol: what every viewer talks to, live guard and replay alike.
+
+Frames on the wire: u32 big-endian length + msgpack, at most 8 MiB. The first frame of each side
+is `hello {proto: [major, minor], app, start_id, run_keys}`; another major ends the session.
+Requests are maps `{id, call, ...arguments}`, answers `{id, ok: true, result}` or
+`{id, ok: false, error}`. Unknown members are ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from memwatch.domain.command import Command
+from memwatch.domain.sample import Column
+from memwatch.domain.snapshot import Event, Snapshot
+
+PROTOCOL = (1, 0)
+MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+
+class Session(Protocol):
+    """One run, seen live or replayed. Calls may raise SessionError when the other end is gone."""
+
+    def latest(self, after_seq: int, timeout_s: float) -> Snapshot | None:
+        """Wait for a snapshot newer than `after_seq`; None when none came in time."""
+        ...
+
+    def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
+        """Return a resource's course between two instants, one Column per column.
+
+        Resources: `memory`, `unaccounted`, `tier:<name>`, `entries:<name>`.
+        """
+        ...
+
+    def events(
+        self, after: int, limit: int, t0_us: int | None = None, t1_us: int | None = None
+    ) -> list[Event]:
+        """Return events with a sequence number above `after`, or those between two instants."""
+        ...
+
+    def submit(self, command: Command) -> str:
+        """Hand over a request; returns its id at once. Its state comes with the snapshots."""
+        ...
+
+    def close(self) -> None:
+        """End the session."""
+        ...

@@ -1,0 +1,1 @@
+"""The dashboard (Textual). Talks to a session only."""

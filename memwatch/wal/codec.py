@@ -1,0 +1,115 @@
+r"""One record <-> one line of a write-ahead log, format 1. This page is the format.
+
+A line is one JSON object in UTF-8, at most 16 MB (10^6), ended by a line feed:
+
+    {"lsn":1,"t":1796028000123456,"m":98765432,"k":"note","text":"hello","crc":"1a2b3c4d"}\n
+
+`lsn`  log sequence number, an integer from 1; the next record has the next number
+`t`    wall time, an integer of microseconds since the epoch, UTC
+`m`    CLOCK_BOOTTIME, an integer of microseconds: order and rates use it
+`k`    the kind of record, text
+`x`    number of the experiment in progress, where there is one
+`th`   thread (sub-agent), absent for the main one
+`crc`  always the last member: CRC-32 (as zlib computes it) of all bytes of the line before
+       `,"crc"`, eight lower-case hexadecimal digits
+
+All other members belong to the kind. Unknown kinds and members are kept. The first four stand
+first and in this order when we write; a reader does not rely on it. Damaged is a line whose
+last bytes are not `,"crc":"xxxxxxxx"}` to the byte, whose checksum differs, which is not one JSON
+object, which holds a member twice (at any depth), NaN or Infinity, or whose `lsn`, `t`, `m` are not
+integers or `k` not text. A writer stores a number that is not finite as null.
+
+Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+from zlib import crc32
+
+import msgspec
+
+from memwatch.domain.record import Record
+
+MAX_LINE_BYTES = 16_000_000
+"""Longest line, line feed included."""
+
+RECORD_START = b'{"lsn":'
+"""How every line that we write begins; lets a reader find a record behind a broken one."""
+
+_CRC_MARK = b',"crc":"'
+_TAIL_BYTES = len(_CRC_MARK) + 8 + 2  # mark, digits, quote and brace
+_INT64_MAX = (1 << 63) - 1
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+
+Members = dict[str, Any]
+
+
+class DamagedLineError(ValueError):
+    """A line that is not a record; the text says why."""
+
+
+def encode(lsn: int, t_us: int, m_us: int, kind: str, members: Members) -> bytes:
+    """Return the line of a record, line feed included.
+
+    Raises TypeError for a value that JSON cannot hold and ValueError for a line over
+    MAX_LINE_BYTES or a member that is the codec's own.
+    """
+    head: Members = {"lsn": lsn, "t": t_us, "m": m_us, "k": kind}
+    whole = head | members
+    if len(whole) != len(head) + len(members) or "crc" in members:
+        raise ValueError("lsn, t, m, k and crc are the codec's own members")
+    body = _encoder.encode(whole)[:-1]
+    line = b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"a record of {len(line)} bytes is over the {MAX_LINE_BYTES} of a line")
+    return line
+
+
+def decode(line: bytes) -> Record:
+    """Return the record of a line without its line feed; raises DamagedLineError."""
+    body = line[:-_TAIL_BYTES]
+    if line[-_TAIL_BYTES:-10] != _CRC_MARK or line[-2:] != b'"}':
+        raise DamagedLineError("no checksum at the end")
+    if line[-10:-2] != b"%08x" % crc32(body):
+        raise DamagedLineError("checksum differs")
+    return _record(body + b"}")
+
+
+def _record(text: bytes) -> Record:
+    try:
+        members = _decoder.decode(text)
+        # Equal bytes after a round trip prove that no member stood twice; a line that spells a
+        # value in another way than we do takes the slow road.
+        if _encoder.encode(members) != text:
+            _refuse_repeated_members(text)
+    except (ValueError, RecursionError) as error:
+        raise DamagedLineError(str(error) or "nested too deep") from None
+    if type(members) is not dict:
+        raise DamagedLineError("not an object")
+    lsn, t_us, m_us, kind = (members.get(name) for name in ("lsn", "t", "m", "k"))
+    if not (_is_int64(lsn) and _is_int64(t_us) and _is_int64(m_us) and lsn >= 1):
+        raise DamagedLineError("lsn, t or m is not an integer")
+    if type(kind) is not str:
+        raise DamagedLineError("k is not text")
+    return Record(lsn, t_us, m_us, kind, members)
+
+
+def _is_int64(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _INT64_MAX
+
+
+def _refuse_repeated_members(text: bytes) -> None:
+    def unique(pairs: list[tuple[str, Any]]) -> Members:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            raise ValueError("a member stands twice")
+        return members
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not a number")
+
+    json.loads(text, object_pairs_hook=unique, parse_constant=refuse)

@@ -1,0 +1,84 @@
+"""The two small JSON files of a run directory: `run.json` and a full checkpoint's manifest."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from memwatch.wal.segment import FORMAT
+
+
+class RunManifest(Struct, frozen=True, kw_only=True):
+    """`run.json`: who writes this run directory. Unknown members are ignored."""
+
+    format: int
+    run_id: str
+    agent: str
+    profile: str = "native"
+    pid: int = 0
+    start_ticks: int = 0
+    """Start time of the process in clock ticks since boot: with boot id and pid its identity."""
+    boot_id: str = ""
+    host: str = ""
+    started_us: int = 0
+    argv: list[str] = []
+    ops: dict[str, Any] = {}
+    """Operations that the agent takes over its spool, by name."""
+
+
+class CheckpointFile(Struct, frozen=True):
+    """One file of a full checkpoint."""
+
+    bytes: int
+    sha256: str
+
+
+class TierTotals(Struct, frozen=True):
+    """What a checkpoint holds of a tier."""
+
+    entries: int
+    bytes: int
+
+
+class CheckpointManifest(Struct, frozen=True, kw_only=True):
+    """`MANIFEST.json` of a full checkpoint."""
+
+    format: int
+    run_id: str
+    id: str
+    kind: str
+    base: str | None = None
+    first_lsn: int
+    last_lsn: int
+    tiers: dict[str, TierTotals]
+    files: dict[str, CheckpointFile]
+    began_us: int
+    committed_us: int
+
+
+_Manifest = TypeVar("_Manifest", RunManifest, CheckpointManifest)
+
+
+def parse_run(text: bytes) -> RunManifest:
+    """Read `run.json`; raises ValueError with one sentence."""
+    manifest = _parse(text, RunManifest)
+    if not manifest.run_id or len(manifest.run_id) > 200:
+        raise ValueError("run.json names no usable run_id")
+    return manifest
+
+
+def parse_checkpoint(text: bytes) -> CheckpointManifest:
+    """Read a full checkpoint's manifest; raises ValueError with one sentence."""
+    return _parse(text, CheckpointManifest)
+
+
+def _parse(text: bytes, shape: type[_Manifest]) -> _Manifest:
+    try:
+        manifest = msgspec.json.decode(text, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"not a manifest: {error}") from None
+    if manifest.format != FORMAT:
+        raise ValueError(f"format {manifest.format} is not one that this version reads ({FORMAT})")
+    return manifest

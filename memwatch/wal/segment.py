@@ -1,0 +1,73 @@
+"""Names in a native run directory, format 1.
+
+    <run>/run.json                            manifest, replaced atomically
+    <run>/wal/00000000000000000001.wal        segments, named by the first lsn they hold
+    <run>/checkpoints/full-<last lsn>/        a full checkpoint: tier files and MANIFEST.json
+    <run>/checkpoints/delta-<first>-<last>.wal  an incremental one: net changes of that range
+    <run>/blobs/<sha256>                      large and persisted values, by hash
+    <run>/control/                            spool: commands in, acknowledgements out
+
+The newest segment is open, the others are sealed and never change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+FORMAT = 1
+SEGMENT_BYTES = 16_000_000
+"""A writer seals a segment at this size."""
+
+WAL_DIR = "wal"
+CHECKPOINT_DIR = "checkpoints"
+BLOB_DIR = "blobs"
+CONTROL_DIR = "control"
+RUN_FILE = "run.json"
+MANIFEST_FILE = "MANIFEST.json"
+
+_SEGMENT = re.compile(r"(\d{20})\.wal")
+_FULL = re.compile(r"full-(\d{20})")
+_DELTA = re.compile(r"delta-(\d{20})-(\d{20})\.wal")
+
+
+def segment_name(first_lsn: int) -> str:
+    """Return the file name of the segment that begins with `first_lsn`.
+
+    >>> segment_name(4711)
+    '00000000000000004711.wal'
+    """
+    return f"{first_lsn:020d}.wal"
+
+
+def segment_lsn(name: str) -> int | None:
+    """Return the first lsn that a file name states, or None when it is no segment's name."""
+    match = _SEGMENT.fullmatch(name)
+    return int(match[1]) if match and match[1].isascii() and int(match[1]) >= 1 else None
+
+
+def segments(names: Iterable[str]) -> list[int]:
+    """Return the first lsn of each segment among `names`, in order."""
+    return sorted(lsn for name in names if (lsn := segment_lsn(name)) is not None)
+
+
+def full_name(last_lsn: int) -> str:
+    """Return the directory name of a full checkpoint that includes records up to `last_lsn`."""
+    return f"full-{last_lsn:020d}"
+
+
+def full_lsn(name: str) -> int | None:
+    """Return the last lsn that a full checkpoint's name states, or None."""
+    match = _FULL.fullmatch(name)
+    return int(match[1]) if match and match[1].isascii() else None
+
+
+def delta_name(first_lsn: int, last_lsn: int) -> str:
+    """Return the file name of an incremental checkpoint."""
+    return f"delta-{first_lsn:020d}-{last_lsn:020d}.wal"
+
+
+def delta_range(name: str) -> tuple[int, int] | None:
+    """Return first and last lsn that an incremental checkpoint's name states, or None."""
+    match = _DELTA.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match and name.isascii() else None

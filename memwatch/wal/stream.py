@@ -1,0 +1,115 @@
+"""Bytes of one segment -> records and faults, in any chunking, with the same answer."""
+
+from __future__ import annotations
+
+from memwatch.domain.record import Fault, FaultKind, Position, Record
+from memwatch.wal import codec
+from memwatch.wal.framing import Framer, Line, Overlong
+
+_FUSED_TRIES = 4  # record starts looked at on a broken line: bounds the work on hostile input
+
+Items = list[Record | Fault]
+
+
+class SegmentStream:
+    """Reads one segment from a position on.
+
+    A broken line gives a `damaged` fault and reading goes on; numbers missing beyond those of
+    the broken lines give a `gap`; numbers that come again give `repeated`.
+    """
+
+    def __init__(self, position: Position, max_line_bytes: int = codec.MAX_LINE_BYTES) -> None:
+        self._segment = position.segment
+        self._framer = Framer(position.offset, max_line_bytes)
+        self._next_lsn = position.segment if position.offset == 0 else position.next_lsn
+        self._broken = 0  # broken lines since the last good record
+
+    @property
+    def position(self) -> Position:
+        """Where a later stream goes on without loss or repetition."""
+        return Position(self._segment, self._framer.offset, self._next_lsn)
+
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes of the incomplete line at the end: normal while the writer is at work."""
+        return self._framer.torn_bytes
+
+    def feed(self, chunk: bytes) -> Items:
+        """Take the next bytes of the segment; return what they complete."""
+        items: Items = []
+        for line in self._framer.feed(chunk):
+            if isinstance(line, Overlong):
+                self._broken += 1
+                items.append(self._fault("overlong", line.offset, line.length, "line too long"))
+            else:
+                self._read(line, items)
+        return items
+
+    def seal(self, successor: int | None = None) -> Items:
+        """Say that nothing will follow: report a torn end, and numbers missing before `successor`.
+
+        `successor` is the first lsn of the next segment.
+        """
+        items: Items = []
+        if self.torn_bytes:
+            self._broken += 1
+            offset = self._framer.offset
+            items.append(self._fault("torn", offset, self.torn_bytes, "the last line breaks off"))
+        if successor is not None:
+            self._continuity(successor, self._framer.offset, items)
+        return items
+
+    def _read(self, line: Line, items: Items) -> None:
+        try:
+            record = codec.decode(line.text)
+        except codec.DamagedLineError as error:
+            self._broken += 1
+            self._rescue(line, str(error), items)
+            return
+        self._accept(record, line.offset, items)
+
+    def _accept(self, record: Record, offset: int, items: Items) -> None:
+        if record.lsn != self._next_lsn:
+            self._continuity(record.lsn, offset, items)
+        self._next_lsn = record.lsn + 1
+        self._broken = 0
+        items.append(record)
+
+    def _rescue(self, line: Line, why: str, items: Items) -> None:
+        """Keep a good record that stands behind a broken one on the same line."""
+        end = len(line.text)
+        for _ in range(_FUSED_TRIES):
+            start = line.text.rfind(codec.RECORD_START, 1, end)
+            if start < 0:
+                break
+            try:
+                record = codec.decode(line.text[start:])
+            except codec.DamagedLineError:
+                end = start
+                continue
+            items.append(self._fault("fused", line.offset, start, "a record broke off"))
+            self._accept(record, line.offset + start, items)
+            return
+        items.append(self._fault("damaged", line.offset, len(line.text) + 1, why))
+
+    def _continuity(self, lsn: int, offset: int, items: Items) -> None:
+        expected = self._next_lsn
+        if expected is None:
+            return
+        if lsn < expected:
+            items.append(self._fault("repeated", offset, 0, f"lsn {lsn} comes again", lsn))
+        elif lsn - expected > self._broken:
+            missing = lsn - expected
+            detail = f"lsn {expected} to {lsn - 1} are missing"
+            items.append(self._fault("gap", offset, 0, detail, lsn, missing))
+
+    def _fault(  # noqa: PLR0913 -- one place that fills in the segment
+        self,
+        kind: FaultKind,
+        offset: int,
+        length: int,
+        detail: str,
+        lsn: int | None = None,
+        missing: int = 0,
+    ) -> Fault:
+        return Fault(kind, self._segment, offset, length, detail, lsn, missing)
