@@ -1,1 +1,1 @@
-"""What an agent embeds: log writer, tiers, checkpoints, control listener. Stdlib and msgspec only."""
+"""What an agent embeds: log writer, tiers, checkpoints, control. Stdlib and msgspec only."""

@@ -71,3 +71,21 @@ class Position(Struct, frozen=True, order=True):
     offset: int = 0
     next_lsn: int | None = None
     """The lsn expected at `offset`; None when unknown."""
+
+
+LogName = Literal["agent", "guard"]
+"""Which log: the agent's own, or `guard.wal`."""
+
+
+class Batch(Struct, frozen=True):
+    """What one read of one segment gave, and where reading goes on after it."""
+
+    log: LogName
+    records: list[Record]
+    faults: list[Fault]
+    start: Position
+    """Where this read began."""
+    end: Position
+    """Where the next read of this segment goes on; stored together with the rows."""
+    live: bool = True
+    """Read at the newest end of the log; False for an older segment that is caught up on."""

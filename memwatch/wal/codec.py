@@ -90,16 +90,19 @@ def _record(text: bytes) -> Record:
         raise DamagedLineError(str(error) or "nested too deep") from None
     if type(members) is not dict:
         raise DamagedLineError("not an object")
-    lsn, t_us, m_us, kind = (members.get(name) for name in ("lsn", "t", "m", "k"))
-    if not (_is_int64(lsn) and _is_int64(t_us) and _is_int64(m_us) and lsn >= 1):
-        raise DamagedLineError("lsn, t or m is not an integer")
+    kind = members.get("k")
     if type(kind) is not str:
         raise DamagedLineError("k is not text")
+    lsn, t_us, m_us = (_int64(members.get(name)) for name in ("lsn", "t", "m"))
+    if lsn < 1:
+        raise DamagedLineError("lsn is not from 1")
     return Record(lsn, t_us, m_us, kind, members)
 
 
-def _is_int64(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _INT64_MAX
+def _int64(value: Any) -> int:
+    if type(value) is int and 0 <= value <= _INT64_MAX:
+        return value
+    raise DamagedLineError("lsn, t or m is not an integer in range")
 
 
 def _refuse_repeated_members(text: bytes) -> None:

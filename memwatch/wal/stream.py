@@ -103,7 +103,7 @@ class SegmentStream:
             detail = f"lsn {expected} to {lsn - 1} are missing"
             items.append(self._fault("gap", offset, 0, detail, lsn, missing))
 
-    def _fault(  # noqa: PLR0913 -- one place that fills in the segment
+    def _fault(
         self,
         kind: FaultKind,
         offset: int,

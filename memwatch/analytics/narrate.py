@@ -1,0 +1,223 @@
+"""Records and faults -> events: one inert line of text for a person.
+
+Kinds of events (they decide the mark on a chart): `run`, `experiment`, `phase`,
+`checkpoint.full`, `checkpoint.incremental`, `checkpoint.abort`, `purge`, `retention`, `command`,
+`mode`, `error`, `note`, `level`, `gap`, `fault`, `process`, `other`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memwatch.domain.record import Fault, Record
+from memwatch.domain.snapshot import Event, Severity
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, duration_text
+
+Told = tuple[str, str, Severity]
+"""Kind, text and severity of an event."""
+
+SILENT = frozenset(
+    {
+        "put",
+        "update",
+        "delete",
+        "access",
+        "sample",
+        "file",
+        "call",
+        "step.begin",
+        "step.end",
+        "tool.begin",
+        "tool.end",
+        "purge.begin",
+        "checkpoint.begin",
+        "truncate",
+        "memory",
+        "evidence",
+        "decision",
+        "stop",
+        "hypothesis",
+        "workspace.snapshot",
+        "probe",
+        "tick",
+        "viewer",
+        "verdict",
+    }
+)
+"""Known kinds that make no event of their own."""
+
+
+def event_of(record: Record) -> Event | None:
+    """Return the event that a record tells, or None for one that is no news."""
+    if record.kind in SILENT:
+        return None
+    told = _TELLERS.get(record.kind, _other)(record)
+    if told is None:
+        return None
+    kind, text, severity = told
+    origin = "guard" if record.kind in _GUARD_KINDS else "agent"
+    return Event(seq=0, t_us=record.t_us, kind=kind, text=text, severity=severity, origin=origin)
+
+
+def event_of_fault(fault: Fault, t_us: int) -> Event:
+    """Return the event of something wrong in a log."""
+    place = f"segment {fault.segment} offset {fault.offset}"
+    text = f"log {fault.kind} at {place}: {inert(fault.detail, 120)}"
+    severity: Severity = "notice" if fault.kind in ("torn", "pruned") else "warning"
+    return Event(seq=0, t_us=t_us, kind="fault", text=text, severity=severity, origin="guard")
+
+
+_GUARD_KINDS = frozenset({"level", "gap", "engine.decision", "plan", "intervention", "process"})
+
+
+def _run_begin(record: Record) -> Told:
+    agent = inert(record.text("agent", "agent"), 40)
+    return "run", f"{agent} started, pid {record.number('pid') or '?'}", "notice"
+
+
+def _run_end(record: Record) -> Told:
+    status = inert(record.text("status", "done"), 20)
+    reason = inert(record.text("reason"), 100)
+    severity: Severity = "notice" if status in ("done", "ended", "stopped") else "error"
+    return "run", f"run ended: {status}" + (f", {reason}" if reason else ""), severity
+
+
+def _experiment_begin(record: Record) -> Told:
+    title = inert(record.text("title"), 60)
+    phase = inert(record.text("phase"), 20)
+    text = f"experiment {record.experiment} {title} ({phase or 'no phase'})"
+    return "experiment.begin", text, "info"
+
+
+def _experiment_end(record: Record) -> Told:
+    status = inert(record.text("status", "done"), 20)
+    took = record.number("duration_us")
+    text = f"experiment {record.experiment} {status}"
+    if took is not None:
+        text += f" in {duration_text(took / 1e6)}"
+    metrics = record.members.get("metrics")
+    if isinstance(metrics, dict):
+        figures = [
+            f"{inert(str(name), 20)} {value:.4g}"
+            for name, value in list(metrics.items())[:3]
+            if isinstance(value, int | float)
+        ]
+        text += "".join(f", {figure}" for figure in figures)
+    return "experiment", text, "warning" if status in ("crashed", "failed", "aborted") else "info"
+
+
+def _checkpoint_commit(record: Record) -> Told:
+    kind = "full" if record.text("kind") == "full" else "incremental"
+    text = f"{kind} checkpoint"
+    size = record.number("bytes")
+    if size is not None:
+        text += f" {bytes_text(size)}"
+    took = record.number("duration_us")
+    if took is not None:
+        text += f" in {duration_text(took / 1e6)}"
+    return f"checkpoint.{kind}", text, "info"
+
+
+def _checkpoint_abort(record: Record) -> Told:
+    reason = inert(record.text("reason", "no reason given"), 100)
+    return "checkpoint.abort", f"checkpoint failed: {reason}", "warning"
+
+
+def _purge_end(record: Record) -> Told:
+    tier = inert(record.text("tier", "?"), 24)
+    cause = inert(record.text("cause"), 20)
+    freed, entries = record.number("freed_bytes"), record.number("entries")
+    text = f"purge {tier}" + (f" ({cause})" if cause else "")
+    if entries is not None:
+        text += f": {entries} entries"
+    if freed is not None:
+        text += f", {bytes_text(freed)}"
+    return "purge", text, "info"
+
+
+def _retention(record: Record) -> Told:
+    tier, why = inert(record.text("tier", "?"), 24), inert(record.text("why"), 80)
+    old, new = record.members.get("old"), record.members.get("new")
+    return "retention", f"retention of {tier}: {_value(old)} to {_value(new)}, {why}", "notice"
+
+
+def _command(record: Record) -> Told | None:
+    state = inert(record.text("state", "?"), 12)
+    if state in ("accepted", "running"):
+        return None
+    text = f"{inert(record.text('op', '?'), 30)} {state}"
+    detail = inert(record.text("detail"), 80)
+    severity: Severity = "notice" if state == "done" else "warning"
+    return "command", text + (f": {detail}" if detail else ""), severity
+
+
+def _mode(record: Record) -> Told:
+    cause = inert(record.text("cause"), 80)
+    text = f"agent {inert(record.text('mode', '?'), 20)}"
+    return "mode", text + (f": {cause}" if cause else ""), "notice"
+
+
+def _error(record: Record) -> Told:
+    kind = _value(record.members.get("kind"), 30)
+    return "error", f"error {kind}: {inert(record.text('message'), 120)}", "error"
+
+
+def _note(record: Record) -> Told:
+    return "note", inert(record.text("text"), 160), "notice"
+
+
+def _compact(record: Record) -> Told:
+    before, after = record.number("before_tokens"), record.number("after_tokens")
+    kind = _value(record.members.get("kind"), 10)
+    return "compact", f"{kind} compaction, {before or '?'} to {after or '?'} tokens", "info"
+
+
+def _level(record: Record) -> Told:
+    level = inert(record.text("level", "?"), 12)
+    severity: Severity = "notice" if level == "normal" else "warning"
+    if level in ("emergency", "hard"):
+        severity = "error"
+    return "level", f"memory {level}: {inert(record.text('why'), 100)}", severity
+
+
+def _gap(record: Record) -> Told:
+    span = (record.number("until_us") or 0) - (record.number("from_us") or 0)
+    why = inert(record.text("why"), 80)
+    return "gap", f"nothing recorded for {duration_text(max(span, 0) / 1e6)}: {why}", "warning"
+
+
+def _process(record: Record) -> Told:
+    severity: Severity = "error" if record.text("severity") == "error" else "notice"
+    return "process", inert(record.text("text"), 120), severity
+
+
+def _other(record: Record) -> Told:
+    return "other", f"{inert(record.kind, 40)} (a kind this version does not know)", "info"
+
+
+def _value(value: object, width: int = 20) -> str:
+    return inert(str(value), width)
+
+
+_TELLERS: dict[str, Callable[[Record], Told | None]] = {
+    "run.begin": _run_begin,
+    "run.end": _run_end,
+    "experiment.begin": _experiment_begin,
+    "experiment.end": _experiment_end,
+    "checkpoint.commit": _checkpoint_commit,
+    "checkpoint.abort": _checkpoint_abort,
+    "purge.end": _purge_end,
+    "retention": _retention,
+    "command": _command,
+    "mode": _mode,
+    "error": _error,
+    "note": _note,
+    "context.compact": _compact,
+    "level": _level,
+    "gap": _gap,
+    "process": _process,
+}
+
+KNOWN_KINDS = SILENT | frozenset(_TELLERS) | {"engine.decision", "plan", "intervention"}
+"""Every kind that this version knows."""

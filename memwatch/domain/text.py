@@ -1,0 +1,30 @@
+"""Text from logs, processes and files, made safe for a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_REFUSED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def inert(text: str, width: int = 200) -> str:
+    """Return `text` without anything that a terminal acts on, cut to `width` characters.
+
+    Control, format (bidirectional overrides, zero width), surrogate, private and unassigned
+    characters become U+FFFD; tabs and line ends become spaces. Console markup is not
+    interpreted anywhere, so brackets stay.
+
+    >>> inert("a\\x1b[31mb\\tc")
+    'a\\ufffd[31mb c'
+    """
+    cut = text[: width + 1]
+    if not (cut.isascii() and cut.isprintable()):
+        cut = "".join(map(_inert_character, cut))
+    return cut if len(cut) <= width else cut[: max(width - 1, 0)] + "…"
+
+
+def _inert_character(character: str) -> str:
+    if character in "\t\n\r":
+        return " "
+    return _REPLACEMENT if unicodedata.category(character) in _REFUSED else character

@@ -1,0 +1,69 @@
+"""Quantities in words: fixed, short, in the units people compare (MB = 10^6)."""
+
+from __future__ import annotations
+
+_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def bytes_text(amount: float | None) -> str:
+    """Return an amount of bytes in at most five characters and a sign.
+
+    >>> [bytes_text(n) for n in (0, 999, 1500, 61_400_000, 5_130_000_000, -2_000_000, None)]
+    ['0B', '999B', '1.5k', '61M', '5.1G', '-2.0M', '–']
+    """
+    if amount is None:
+        return "–"
+    sign, size = ("-", -amount) if amount < 0 else ("", amount)
+    for step, unit in _STEPS:
+        if size >= step * 0.9995:
+            scaled = size / step
+            return f"{sign}{scaled:.1f}{unit}" if scaled < 9.95 else f"{sign}{scaled:.0f}{unit}"
+    return f"{sign}{size:.0f}B"
+
+
+def duration_text(seconds: float | None) -> str:
+    """Return a duration in its two largest units.
+
+    >>> [duration_text(s) for s in (0.0004, 0.25, 3.14, 38, 249, 18720, 200000, None)]
+    ['0.4ms', '0.25s', '3.1s', '38s', '4m09s', '5h12m', '2d07h', '–']
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 0:
+        return "-" + duration_text(-seconds)
+    whole = round(seconds)
+    if whole >= 10:
+        return _long_duration(whole)
+    if seconds < 0.01:
+        return f"{seconds * 1e3:.1f}ms"
+    return f"{seconds:.2f}s" if seconds < 1 else f"{seconds:.1f}s"
+
+
+def _long_duration(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
+
+
+def share_text(share: float | None) -> str:
+    """Return a share in whole percent.
+
+    >>> [share_text(s) for s in (0.637, None)]
+    ['64%', '–']
+    """
+    return "–" if share is None else f"{share * 100:.0f}%"
+
+
+def window_label(seconds: float) -> str:
+    """Return the name of a time window, as used in JSON and on screen.
+
+    >>> [window_label(s) for s in (10, 60, 600, 3600, 86400)]
+    ['10s', '60s', '10min', '60min', '24h']
+    """
+    if seconds < 120:
+        return f"{seconds:g}s"
+    return f"{seconds / 60:g}min" if seconds <= 7200 else f"{seconds / 3600:g}h"

@@ -1,0 +1,1 @@
+"""Profiles as YAML: what each kind of agent looks like."""
