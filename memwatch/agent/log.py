@@ -1,0 +1,334 @@
+"""The one writer of a log: numbers records, writes each at once, and never loses what it said.
+
+`append` returns when the record is written; from then on it survives the death of the process.
+It survives a power loss once `durable_lsn` has reached its number. A restart begins a new
+segment and truncates nothing. Source: requirement R7 ("write-ahead: append, then apply").
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from memwatch.agent.files import SYSTEM_FILES, Files
+from memwatch.domain.clock import Clock, SystemClock
+from memwatch.domain.errors import LogError
+from memwatch.domain.record import Position, Record
+from memwatch.wal import codec
+from memwatch.wal.segment import SEGMENT_BYTES, segment_name, segments
+from memwatch.wal.stream import SegmentStream
+
+Durability = Literal["always", "batch", "os"]
+"""When records reach the device: with each append, within 50 ms, or when the system likes."""
+
+BATCH_S: Final = 0.050
+BATCH_RECORDS: Final = 256
+
+_NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_TAIL_BYTES = 1_000_000
+_CLOSED = -1
+
+
+class LogWriter:
+    """Appends records to the segments of one log directory. Safe to call from any thread.
+
+    A forked child must not write: its `append` raises LogError. Only one writer may exist for a
+    directory; the caller holds the lock (`memwatch.host.lock`) that sees to it.
+    """
+
+    def __init__(
+        self,
+        wal_dir: Path,
+        *,
+        durability: Durability = "batch",
+        clock: Clock | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+        files: Files = SYSTEM_FILES,
+    ) -> None:
+        self._dir = wal_dir
+        self._durability = durability
+        self._clock = clock or SystemClock()
+        self._segment_bytes = segment_bytes
+        self._files = files
+        self._pid = os.getpid()
+        # `_sync_lock` is taken before `_lock`, never after it: appending goes on during an fsync.
+        self._sync_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._fd = _CLOSED
+        self._segment = 0
+        self._offset = 0
+        self._settled = True
+        self._retired: list[int] = []
+        self._pending = 0
+        self._failure = ""
+        self._reported = True
+        self._stop = False
+        self._first_pending = threading.Event()
+        self._batch_full = threading.Event()
+        self.bytes_written = 0
+        """Bytes of all records that this writer appended."""
+        try:
+            wal_dir.mkdir(parents=True, exist_ok=True)
+            self._last_lsn = self._durable_lsn = _last_lsn(wal_dir)
+        except OSError as error:
+            raise LogError(f"cannot open the log in {wal_dir}: {error.strerror}") from error
+        self._begin_segment()
+        self._thread: threading.Thread | None = None
+        if durability == "batch":
+            self._thread = threading.Thread(
+                target=self._sync_batches, name="memwatch-log-sync", daemon=True
+            )
+            self._thread.start()
+
+    @property
+    def last_lsn(self) -> int:
+        """Number of the newest acknowledged record; 0 before the first."""
+        return self._last_lsn
+
+    @property
+    def durable_lsn(self) -> int:
+        """Newest number that survives a power loss."""
+        return self._durable_lsn
+
+    @property
+    def segment(self) -> int:
+        """First lsn of the open segment."""
+        return self._segment
+
+    @property
+    def failed(self) -> str:
+        """Why the device refused, in one sentence; empty while all is well."""
+        return self._failure
+
+    def append(self, kind: str, members: dict[str, Any], *, sync: bool = False) -> int:
+        """Append a record and return its lsn; with `sync` it is on the device when this returns.
+
+        Raises TypeError or ValueError for a record that the format cannot hold, and LogError when
+        it cannot be written. In each case nothing was logged and no number was used up, but for a
+        failing sync, whose record may be in the log, as with any commit that fails.
+        """
+        self._refuse_other_process()
+        with self._lock:
+            if self._fd == _CLOSED or not self._settled or not self._reported:
+                self._make_ready()
+            clock = self._clock
+            lsn = self._last_lsn + 1
+            line = codec.encode(lsn, clock.wall_us(), clock.boot_us(), kind, members)
+            if self._offset and self._offset + len(line) > self._segment_bytes:
+                self._next_segment()
+            self._write(line)
+            self._last_lsn = lsn
+            self._pending += 1
+            pending = self._pending
+        if sync or self._durability == "always":
+            self._sync(lsn)
+        elif pending == 1:
+            self._first_pending.set()
+        elif pending == BATCH_RECORDS:
+            self._batch_full.set()
+        return lsn
+
+    def sync(self) -> int:
+        """Bring all records to the device; returns `durable_lsn`, raises LogError."""
+        self._refuse_other_process()
+        self._sync(self._last_lsn)
+        return self._durable_lsn
+
+    def roll(self) -> int:
+        """Seal the open segment and begin the next; returns its first lsn."""
+        self._refuse_other_process()
+        with self._lock:
+            self._make_ready()
+            if self._offset:
+                self._next_segment()
+            return self._segment
+
+    def close(self) -> None:
+        """Sync and close; appending afterwards raises LogError."""
+        if os.getpid() != self._pid or self._stop:
+            return
+        self._stop = True
+        self._first_pending.set()
+        self._batch_full.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._sync(self._last_lsn)
+        finally:
+            with self._sync_lock, self._lock:
+                self._retire()
+                self._close_all(self._retired)
+
+    def __enter__(self) -> LogWriter:
+        """Return the writer itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the log."""
+        self.close()
+
+    # Below: called with `_lock` held, unless said otherwise.
+
+    def _refuse_other_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise LogError(f"this log belongs to process {self._pid}; a forked child may not write")
+
+    def _make_ready(self) -> None:
+        """Repair what an earlier append left, or raise LogError."""
+        if self._stop:
+            raise LogError(f"the log in {self._dir} is closed")
+        if not self._reported:
+            self._reported = True
+            raise LogError(self._failure)
+        if not self._settled:
+            self._cut_back()
+        if self._fd == _CLOSED:
+            self._begin_segment()
+
+    def _write(self, line: bytes) -> None:
+        # An interrupt between here and the last line leaves `_settled` False: the next append
+        # cuts off what was written but never acknowledged.
+        self._settled = False
+        try:
+            written = self._files.write(self._fd, line)
+        except OSError as error:
+            self._cut_back()
+            raise self._refused(error.strerror) from error
+        if written != len(line):
+            self._cut_back()
+            raise self._refused("the device took only a part of a record")
+        self._offset += written
+        self.bytes_written += written
+        self._settled = True
+
+    def _refused(self, why: str | None) -> LogError:
+        return LogError(
+            f"cannot append to the log in {self._dir}: {why}; records acknowledged before are safe"
+        )
+
+    def _cut_back(self) -> None:
+        """Remove our own unacknowledged bytes; where that fails, leave the segment for good."""
+        try:
+            self._files.truncate(self._fd, self._offset)
+        except OSError:
+            self._retire()
+        self._settled = True
+
+    def _retire(self) -> None:
+        """Take leave of the open segment; the next sync closes it (an fsync may be using it)."""
+        if self._fd != _CLOSED:
+            self._retired.append(self._fd)
+            self._fd = _CLOSED
+
+    def _next_segment(self) -> None:
+        self._retire()
+        self._begin_segment()
+        if self._durability == "os":
+            self._close_all(self._retired)
+
+    def _begin_segment(self) -> None:
+        try:
+            fd = self._create()
+            try:
+                if self._failure:
+                    self._files.fsync(fd)
+                self._files.sync_directory(self._dir)
+            except OSError:
+                self._files.close(fd)
+                raise
+        except OSError as error:
+            why = f"cannot begin a segment in {self._dir}: {error.strerror}"
+            raise LogError(why + "; records acknowledged before are safe") from error
+        self._fd, self._offset, self._settled = fd, 0, True
+        self._failure = ""
+
+    def _create(self) -> int:
+        """Open a new file for the next record; a name that holds remains costs a number.
+
+        A segment without one good record has the name that we want. If it is empty it serves; if
+        not, its remains stay, and the reader counts a number for the broken line.
+        """
+        while True:
+            lsn = self._last_lsn + 1
+            path = self._dir / segment_name(lsn)
+            fd = self._files.open(path, _NEW, 0o644)
+            if os.fstat(fd).st_size == 0:
+                self._segment = lsn
+                return fd
+            self._files.close(fd)
+            self._last_lsn = lsn
+
+    def _close_all(self, fds: list[int]) -> None:
+        while fds:
+            self._files.close(fds.pop())
+
+    # Below: called without a lock.
+
+    def _sync(self, lsn: int) -> None:
+        with self._sync_lock:
+            if self._durable_lsn >= lsn:
+                return
+            with self._lock:
+                retired, self._retired = self._retired, []
+                fd, upto, self._pending = self._fd, self._last_lsn, 0
+            try:
+                for other in retired:
+                    self._files.fsync(other)
+                if fd != _CLOSED:
+                    self._files.fsync(fd)
+                    if os.fstat(fd).st_nlink == 0:
+                        raise FileNotFoundError(0, "its file was removed")
+                self._durable_lsn = upto
+            except OSError as error:
+                raise self._lost_device(error) from error
+            finally:
+                self._close_all(retired)
+
+    def _lost_device(self, error: OSError) -> LogError:
+        """After a failing fsync the cache cannot be trusted: only a new segment helps."""
+        with self._lock:
+            self._failure = (
+                f"the log in {self._dir} did not reach the device: {error.strerror}; "
+                f"records after {self._durable_lsn} may not survive a power loss"
+            )
+            self._retire()
+            return LogError(self._failure)
+
+    def _sync_batches(self) -> None:
+        while not self._stop:
+            self._first_pending.wait()
+            self._batch_full.wait(BATCH_S)
+            self._first_pending.clear()
+            self._batch_full.clear()
+            try:
+                self._sync(self._last_lsn)
+            except LogError:
+                self._reported = False  # the next append raises it
+
+
+def _last_lsn(wal_dir: Path) -> int:
+    """Return the last good lsn of the newest segment of a log, 0 for a log that has none."""
+    first = max(segments(entry.name for entry in os.scandir(wal_dir)), default=None)
+    if first is None:
+        return 0
+    path = wal_dir / segment_name(first)
+    size = path.stat().st_size
+    for start in sorted({max(size - _TAIL_BYTES, 0), 0}, reverse=True):
+        stream = SegmentStream(Position(first, start))
+        found = 0
+        with path.open("rb") as file:
+            file.seek(start)
+            while chunk := file.read(_TAIL_BYTES):
+                records = (item for item in stream.feed(chunk) if isinstance(item, Record))
+                found = max((record.lsn for record in records), default=found)
+        if found >= first:
+            return found
+    return first - 1
