@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -50,32 +51,31 @@ class LogWriter:
     ) -> None:
         self._dir = wal_dir
         self._durability = durability
-        self._clock = clock or SystemClock()
         self._segment_bytes = segment_bytes
         self._files = files
-        self._pid = os.getpid()
+        self._write = files.write
+        clock = clock or SystemClock()
+        self._wall_us, self._boot_us = clock.wall_us, clock.boot_us
         # `_sync_lock` is taken before `_lock`, never after it: appending goes on during an fsync.
         self._sync_lock = threading.Lock()
         self._lock = threading.Lock()
+        self._ready = False
         self._fd = _CLOSED
-        self._segment = 0
-        self._offset = 0
-        self._settled = True
+        self._segment = self._offset = self._sealed_bytes = 0
         self._retired: list[int] = []
         self._pending = 0
         self._failure = ""
-        self._reported = True
-        self._stop = False
+        self._unreported = False
+        self._closed = ""
         self._first_pending = threading.Event()
         self._batch_full = threading.Event()
-        self.bytes_written = 0
-        """Bytes of all records that this writer appended."""
         try:
             wal_dir.mkdir(parents=True, exist_ok=True)
             self._last_lsn = self._durable_lsn = _last_lsn(wal_dir)
         except OSError as error:
             raise LogError(f"cannot open the log in {wal_dir}: {error.strerror}") from error
         self._begin_segment()
+        _writers.add(self)
         self._thread: threading.Thread | None = None
         if durability == "batch":
             self._thread = threading.Thread(
@@ -99,6 +99,11 @@ class LogWriter:
         return self._segment
 
     @property
+    def bytes_written(self) -> int:
+        """Bytes of all records that this writer appended."""
+        return self._sealed_bytes + self._offset
+
+    @property
     def failed(self) -> str:
         """Why the device refused, in one sentence; empty while all is well."""
         return self._failure
@@ -110,17 +115,25 @@ class LogWriter:
         it cannot be written. In each case nothing was logged and no number was used up, but for a
         failing sync, whose record may be in the log, as with any commit that fails.
         """
-        self._refuse_other_process()
         with self._lock:
-            if self._fd == _CLOSED or not self._settled or not self._reported:
+            if not self._ready:
                 self._make_ready()
-            clock = self._clock
             lsn = self._last_lsn + 1
-            line = codec.encode(lsn, clock.wall_us(), clock.boot_us(), kind, members)
-            if self._offset and self._offset + len(line) > self._segment_bytes:
+            line = codec.encode(lsn, self._wall_us(), self._boot_us(), kind, members)
+            if self._offset + len(line) > self._segment_bytes and self._offset:
                 self._next_segment()
-            self._write(line)
+            # An interrupt before `_ready` is True again leaves bytes that nobody was told of:
+            # the next append cuts them off.
+            self._ready = False
+            try:
+                written = self._write(self._fd, line)
+            except OSError as error:
+                raise self._refused(error.strerror) from error
+            if written != len(line):
+                raise self._refused("the device took only a part of a record")
+            self._offset += written
             self._last_lsn = lsn
+            self._ready = True
             self._pending += 1
             pending = self._pending
         if sync or self._durability == "always":
@@ -133,13 +146,11 @@ class LogWriter:
 
     def sync(self) -> int:
         """Bring all records to the device; returns `durable_lsn`, raises LogError."""
-        self._refuse_other_process()
         self._sync(self._last_lsn)
         return self._durable_lsn
 
     def roll(self) -> int:
         """Seal the open segment and begin the next; returns its first lsn."""
-        self._refuse_other_process()
         with self._lock:
             self._make_ready()
             if self._offset:
@@ -148,9 +159,10 @@ class LogWriter:
 
     def close(self) -> None:
         """Sync and close; appending afterwards raises LogError."""
-        if os.getpid() != self._pid or self._stop:
-            return
-        self._stop = True
+        with self._lock:
+            if self._closed:
+                return
+            self._closed, self._ready = f"the log in {self._dir} is closed", False
         self._first_pending.set()
         self._batch_full.set()
         if self._thread is not None:
@@ -177,39 +189,20 @@ class LogWriter:
 
     # Below: called with `_lock` held, unless said otherwise.
 
-    def _refuse_other_process(self) -> None:
-        if os.getpid() != self._pid:
-            raise LogError(f"this log belongs to process {self._pid}; a forked child may not write")
-
     def _make_ready(self) -> None:
         """Repair what an earlier append left, or raise LogError."""
-        if self._stop:
-            raise LogError(f"the log in {self._dir} is closed")
-        if not self._reported:
-            self._reported = True
+        if self._closed:
+            raise LogError(self._closed)
+        if self._unreported:
+            self._unreported = False
             raise LogError(self._failure)
-        if not self._settled:
+        if self._fd != _CLOSED:
             self._cut_back()
         if self._fd == _CLOSED:
             self._begin_segment()
 
-    def _write(self, line: bytes) -> None:
-        # An interrupt between here and the last line leaves `_settled` False: the next append
-        # cuts off what was written but never acknowledged.
-        self._settled = False
-        try:
-            written = self._files.write(self._fd, line)
-        except OSError as error:
-            self._cut_back()
-            raise self._refused(error.strerror) from error
-        if written != len(line):
-            self._cut_back()
-            raise self._refused("the device took only a part of a record")
-        self._offset += written
-        self.bytes_written += written
-        self._settled = True
-
     def _refused(self, why: str | None) -> LogError:
+        self._cut_back()
         return LogError(
             f"cannot append to the log in {self._dir}: {why}; records acknowledged before are safe"
         )
@@ -218,15 +211,16 @@ class LogWriter:
         """Remove our own unacknowledged bytes; where that fails, leave the segment for good."""
         try:
             self._files.truncate(self._fd, self._offset)
+            self._ready = True
         except OSError:
             self._retire()
-        self._settled = True
 
     def _retire(self) -> None:
         """Take leave of the open segment; the next sync closes it (an fsync may be using it)."""
         if self._fd != _CLOSED:
             self._retired.append(self._fd)
-            self._fd = _CLOSED
+            self._sealed_bytes += self._offset
+            self._fd, self._offset, self._ready = _CLOSED, 0, False
 
     def _next_segment(self) -> None:
         self._retire()
@@ -247,8 +241,7 @@ class LogWriter:
         except OSError as error:
             why = f"cannot begin a segment in {self._dir}: {error.strerror}"
             raise LogError(why + "; records acknowledged before are safe") from error
-        self._fd, self._offset, self._settled = fd, 0, True
-        self._failure = ""
+        self._fd, self._failure, self._ready = fd, "", True
 
     def _create(self) -> int:
         """Open a new file for the next record; a name that holds remains costs a number.
@@ -302,8 +295,14 @@ class LogWriter:
             self._retire()
             return LogError(self._failure)
 
+    def _disown(self) -> None:
+        """In a forked child: write never again, and wait for no lock of the parent's threads."""
+        self._lock, self._sync_lock = threading.Lock(), threading.Lock()
+        self._closed = "this log belongs to the parent process; a forked child may not write"
+        self._fd, self._ready, self._retired = _CLOSED, False, []
+
     def _sync_batches(self) -> None:
-        while not self._stop:
+        while not self._closed:
             self._first_pending.wait()
             self._batch_full.wait(BATCH_S)
             self._first_pending.clear()
@@ -311,7 +310,8 @@ class LogWriter:
             try:
                 self._sync(self._last_lsn)
             except LogError:
-                self._reported = False  # the next append raises it
+                with self._lock:  # the next append raises it
+                    self._unreported, self._ready = True, False
 
 
 def _last_lsn(wal_dir: Path) -> int:
@@ -332,3 +332,14 @@ def _last_lsn(wal_dir: Path) -> int:
         if found >= first:
             return found
     return first - 1
+
+
+_writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for writer in list(_writers):
+        writer._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)

@@ -58,12 +58,11 @@ def encode(lsn: int, t_us: int, m_us: int, kind: str, members: Members) -> bytes
     Raises TypeError for a value that JSON cannot hold and ValueError for a line over
     MAX_LINE_BYTES or a member that is the codec's own.
     """
-    head: Members = {"lsn": lsn, "t": t_us, "m": m_us, "k": kind}
-    whole = head | members
-    if len(whole) != len(head) + len(members) or "crc" in members:
+    whole = {"lsn": lsn, "t": t_us, "m": m_us, "k": kind, **members}
+    if len(whole) != 4 + len(members) or "crc" in members:
         raise ValueError("lsn, t, m, k and crc are the codec's own members")
     body = _encoder.encode(whole)[:-1]
-    line = b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+    line = body + b',"crc":"%08x"}\n' % crc32(body)
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"a record of {len(line)} bytes is over the {MAX_LINE_BYTES} of a line")
     return line
