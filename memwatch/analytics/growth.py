@@ -1,0 +1,125 @@
+"""Growth: a robust slope over several time windows at once, incrementally.
+
+The slope is that of Theil and Sen (median of the slopes of all pairs) over the means of at most
+32 buckets a window, so one spike or one purge does not tilt it and cost and memory are bounded.
+Source: metrics ("robust slope over the last 60 s, 10 min and 24 h, side by side").
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import quantiles
+from typing import NamedTuple
+
+BUCKETS = 32
+_MIN_POINTS = 5
+
+
+class Slope(NamedTuple):
+    """Growth in units per minute: the median, and the middle half of all pairs."""
+
+    per_min: float
+    low: float
+    high: float
+
+    @property
+    def rising(self) -> bool:
+        """Three quarters of all pairs rise: the growth is not an accident of two samples."""
+        return self.low > 0
+
+
+class _Bucket:
+    __slots__ = ("count", "index", "time_sum", "value_sum")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.count = 0
+        self.time_sum = 0.0
+        self.value_sum = 0.0
+
+
+class WindowSlope:
+    """Slope over one window. A figure appears once `min_span_s` are covered."""
+
+    def __init__(self, window_s: float, min_span_s: float) -> None:
+        self._width_us = max(round(window_s * 1e6 / BUCKETS), 1)
+        self._min_span_us = min_span_s * 1e6
+        self._buckets: deque[_Bucket] = deque()
+        self._cached: Slope | None = None
+        self._stale = True
+
+    def add(self, at_us: int, value: float) -> None:
+        """Take a sample; samples from before the newest bucket are ignored."""
+        index = at_us // self._width_us
+        newest = self._buckets[-1] if self._buckets else None
+        if newest is None or index > newest.index:
+            self._stale = True
+            newest = _Bucket(index)
+            self._buckets.append(newest)
+            while self._buckets[0].index <= index - BUCKETS:
+                self._buckets.popleft()
+        elif index < newest.index:
+            return
+        newest.count += 1
+        newest.time_sum += at_us
+        newest.value_sum += value
+
+    def slope(self) -> Slope | None:
+        """Growth over the window; None while it holds too little. Recomputed once a bucket."""
+        if self._stale or self._cached is None:
+            self._cached = self._compute()
+            self._stale = False
+        return self._cached
+
+    def _compute(self) -> Slope | None:
+        points = [(b.time_sum / b.count, b.value_sum / b.count) for b in self._buckets]
+        if len(points) < _MIN_POINTS or points[-1][0] - points[0][0] < self._min_span_us:
+            return None
+        slopes = [
+            (late_value - value) / (late - time)
+            for i, (time, value) in enumerate(points)
+            for late, late_value in points[i + 1 :]
+        ]
+        low, middle, high = (quarter * 60e6 for quarter in quantiles(slopes, n=4))
+        return Slope(middle, low, high)
+
+
+class Growth:
+    """Slopes of one resource over the windows of a profile, shortest first."""
+
+    def __init__(self, windows_s: tuple[float, ...]) -> None:
+        # A window shows a figure when it says more than the next shorter one.
+        spans = [windows_s[0] / 4, *(2 * shorter for shorter in windows_s)]
+        self._windows = [
+            WindowSlope(window, span) for window, span in zip(windows_s, spans, strict=False)
+        ]
+
+    def add(self, at_us: int, value: float) -> None:
+        """Take a sample on an axis of microseconds that does not run backwards."""
+        for window in self._windows:
+            window.add(at_us, value)
+
+    def slopes(self) -> list[Slope | None]:
+        """Growth per window."""
+        return [window.slope() for window in self._windows]
+
+
+def time_to_limit(
+    used: float, limit: float | None, slopes: list[Slope | None]
+) -> tuple[float, float] | None:
+    """Return earliest and latest arrival at the limit in seconds, or None without steady growth.
+
+    Each window whose growth is steady contributes the range of its middle half.
+    """
+    if limit is None:
+        return None
+    room = limit - used
+    if room <= 0:
+        return (0.0, 0.0)
+    rising = [slope for slope in slopes if slope is not None and slope.rising]
+    if not rising:
+        return None
+    return (
+        min(room / slope.high * 60 for slope in rising),
+        max(room / slope.low * 60 for slope in rising),
+    )

@@ -1,0 +1,148 @@
+"""The five answers to "is it fine?": a word, a figure, and what it means in time.
+
+Words: ok, watch (a remark, the level is still normal), WARN, ACT, CRIT, and "no data", which is
+a third answer beside good and bad. Source: screens, requirement D2.
+"""
+
+from __future__ import annotations
+
+from memwatch.config.schema import Lights
+from memwatch.domain.snapshot import (
+    Checkpoints,
+    Disk,
+    GuardInfo,
+    Level,
+    Light,
+    Limits,
+    Processes,
+    Progress,
+    Resource,
+    RunInfo,
+    Word,
+)
+from memwatch.domain.units import bytes_text, duration_text, share_text
+
+GONE = frozenset({"crashed", "killed"})
+"""States of a run whose process ended without saying so."""
+PAST = GONE | {"ended"}
+"""States of a run whose process is no more."""
+
+LEVEL_WORDS: dict[Level, Word] = {
+    "normal": "ok",
+    "warn": "WARN",
+    "intervene": "ACT",
+    "emergency": "CRIT",
+    "hard": "CRIT",
+}
+
+
+def memory_light(memory: Resource | None, limits: Limits) -> Light:
+    """MEMORY: share of the binding limit, and when it is reached."""
+    if memory is None or memory.used is None:
+        return Light(name="MEMORY", word="no data", figure="–", meaning="not measured yet")
+    if memory.limit is None:
+        figure = bytes_text(memory.used)
+        return Light(name="MEMORY", word="no data", figure=figure, meaning="no limit known")
+    figure = f"{share_text(memory.share)} {bytes_text(memory.used)}/{bytes_text(memory.limit)}"
+    word = LEVEL_WORDS[memory.level]
+    meaning = ""
+    if memory.time_to_limit_s is not None:
+        low, high = memory.time_to_limit_s
+        meaning = f"limit in {arrival_text(low, high)}"
+        if word == "ok" and low < 3600:
+            word = "watch"
+    elif limits.binding is not None:
+        meaning = f"limit: {limits.binding.name}"
+    return Light(name="MEMORY", word=word, figure=figure, meaning=meaning)
+
+
+def arrival_text(low_s: float, high_s: float) -> str:
+    """Return a span of arrival times.
+
+    >>> [arrival_text(0, 0), arrival_text(2460, 3300), arrival_text(40, 90000)]
+    ['0s', '41–55min', '40s–1d01h']
+    """
+    if high_s < 1:
+        return "0s"
+    if low_s >= 60 and high_s < 7200:
+        low, high = round(low_s / 60), round(high_s / 60)
+        return f"{low}min" if low == high else f"{low}–{high}min"
+    low_text, high_text = duration_text(low_s), duration_text(high_s)
+    return low_text if low_text == high_text else f"{low_text}–{high_text}"
+
+
+def disk_light(disk: Disk, guard: GuardInfo, settings: Lights) -> Light:
+    """DISK: free bytes of the run's file system; CRIT when nothing can be recorded."""
+    figure = "–" if disk.free_bytes is None else bytes_text(disk.free_bytes)
+    if not guard.recording:
+        meaning = f"not recording: {guard.not_recording_why}"
+        return Light(name="DISK", word="CRIT", figure=figure, meaning=meaning)
+    if disk.free_bytes is None:
+        return Light(name="DISK", word="no data", figure="–", meaning="the file system is silent")
+    word: Word = "ok"
+    if disk.free_bytes < settings.disk_critical_bytes:
+        word = "CRIT"
+    elif disk.free_bytes < settings.disk_act_bytes:
+        word = "ACT"
+    elif disk.free_bytes < settings.disk_warn_bytes:
+        word = "WARN"
+    run = "" if disk.run_bytes is None else f"run holds {bytes_text(disk.run_bytes)}"
+    return Light(name="DISK", word=word, figure=figure, meaning=run)
+
+
+def processes_light(processes: Processes, run: RunInfo, settings: Lights) -> Light:
+    """PROCS: how many processes the agent has, and leftovers among them."""
+    if run.state in PAST:
+        word: Word = "WARN" if processes.count else "ok"
+        meaning = f"left behind by {run.agent}" if processes.count else "run is over"
+        return Light(name="PROCS", word=word, figure=str(processes.count), meaning=meaning)
+    if processes.count == 0:
+        return Light(name="PROCS", word="no data", figure="–", meaning="not measured yet")
+    word, meaning = "ok", ""
+    if processes.orphans >= settings.orphans_watch:
+        word, meaning = "watch", f"{processes.orphans} left behind by a parent"
+    if processes.count >= settings.processes_act:
+        word = "ACT"
+    elif processes.count >= settings.processes_warn:
+        word = "WARN"
+    return Light(name="PROCS", word=word, figure=str(processes.count), meaning=meaning)
+
+
+def checkpoint_light(checkpoints: Checkpoints) -> Light:
+    """CKPT: age of the last complete checkpoint, and whether one is overdue."""
+    if checkpoints.age_s is None:
+        if checkpoints.overdue:
+            return Light(name="CKPT", word="WARN", figure="none", meaning="none yet, overdue")
+        return Light(name="CKPT", word="no data", figure="–", meaning="none yet")
+    figure = f"{duration_text(checkpoints.age_s)} ago"
+    if checkpoints.overdue:
+        return Light(name="CKPT", word="WARN", figure=figure, meaning="overdue")
+    last = checkpoints.last
+    if last is not None and last.state == "aborted":
+        return Light(name="CKPT", word="WARN", figure=figure, meaning="the newest one failed")
+    if checkpoints.incomplete:
+        return Light(name="CKPT", word="watch", figure=figure, meaning="one is incomplete")
+    due = checkpoints.due_in_s
+    meaning = "" if due is None else f"next in {duration_text(max(due, 0))}"
+    return Light(name="CKPT", word="ok", figure=figure, meaning=meaning)
+
+
+def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:
+    """STEP: age of the last progress; CRIT when the process is gone without a word."""
+    age = progress.last_step_s
+    figure = "–" if age is None else f"{duration_text(age)} ago"
+    if run.state in GONE:
+        return Light(name="STEP", word="CRIT", figure=figure, meaning=f"{run.agent} {run.state}")
+    if run.state == "ended":
+        return Light(name="STEP", word="ok", figure=figure, meaning="run ended")
+    if age is None:
+        return Light(name="STEP", word="no data", figure="–", meaning="no step yet")
+    word: Word = "ok"
+    if run.state in ("paused", "read_only"):
+        word = "watch"
+    elif age >= settings.step_warn_s:
+        word = "WARN"
+    elif age >= settings.step_watch_s:
+        word = "watch"
+    meaning = "" if word == "ok" else run.state.replace("_", "-")
+    return Light(name="STEP", word=word, figure=figure, meaning=meaning)

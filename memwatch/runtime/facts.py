@@ -1,0 +1,32 @@
+"""What the builder of snapshots must be told besides the ring: who we are and what we know."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from memwatch.domain.command import CommandInfo
+from memwatch.domain.snapshot import GuardInfo, Limit
+from memwatch.wal.manifest import RunManifest
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """The run as its directory tells, fixed for the life of a guard."""
+
+    path: str
+    manifest: RunManifest
+
+
+class GuardFacts(Struct, frozen=True, kw_only=True):
+    """The guard's own state at one instant."""
+
+    guard: GuardInfo
+    limits: tuple[Limit, ...] = ()
+    """Limits of the machine (cgroup chain, host), as read last."""
+    watch: str = "events"
+    watch_why: str = ""
+    position: str = ""
+    commands: tuple[CommandInfo, ...] = ()
+    older_experiments: dict[str, int] = {}
+    """Experiments by status in segments that were dropped before this guard read them."""
+    alive: bool | None = None
+    """The agent's process is there; None before it was first looked at."""

@@ -1,0 +1,34 @@
+"""Which limit binds: the smallest really in force, of policy, agent, cgroup chain and host."""
+
+from __future__ import annotations
+
+from memwatch.config.schema import Profile
+from memwatch.domain.snapshot import Limit, Limits
+from memwatch.runtime.ring import Ring
+
+
+def limits_of(profile: Profile, ring: Ring, machine: tuple[Limit, ...]) -> Limits:
+    """Return the binding limit, the others, and the thresholds of the profile.
+
+    The limit that the agent stated in `run.begin` replaces the profile's: it is that run's own.
+    """
+    start = ring.state.start
+    stated = start.memory_limit_bytes if start else None
+    found = list(machine)
+    if stated is not None:
+        found.insert(0, Limit(name="stated by the agent", bytes=stated))
+    elif profile.memory_limit_bytes is not None:
+        found.insert(0, Limit(name=f"profile {profile.name}", bytes=profile.memory_limit_bytes))
+    in_force = [limit for limit in found if limit.in_force and limit.bytes > 0]
+    binding = min(in_force, key=lambda limit: limit.bytes, default=None)
+    thresholds = profile.thresholds
+    return Limits(
+        binding=binding,
+        others=tuple(limit for limit in found if limit is not binding)[:8],
+        warn=thresholds.warn,
+        intervene=thresholds.intervene,
+        emergency=thresholds.emergency,
+        soft_share=thresholds.soft,
+        hard_share=thresholds.hard,
+        why=f"thresholds of profile {profile.name}",
+    )

@@ -1,0 +1,269 @@
+"""Ring + facts -> the frozen Snapshot that every viewer sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from memwatch.analytics import lights
+from memwatch.analytics.growth import Slope, time_to_limit
+from memwatch.config.schema import Profile
+from memwatch.domain.clock import Clock
+from memwatch.domain.sample import TierSample
+from memwatch.domain.snapshot import (
+    Disk,
+    Limits,
+    Processes,
+    Progress,
+    Resource,
+    RunInfo,
+    RunState,
+    Snapshot,
+    Source,
+    Tier,
+)
+from memwatch.domain.units import window_label
+from memwatch.engine.levels import level_of
+from memwatch.runtime.checkpoint_view import CheckpointView
+from memwatch.runtime.facts import GuardFacts, RunFacts
+from memwatch.runtime.intervention_view import InterventionView
+from memwatch.runtime.limits_view import limits_of
+from memwatch.runtime.ring import Ring
+
+CONTRACT_WINDOWS = ("60s", "10min", "24h")
+_EVENTS_SHOWN = 12
+_MODES: dict[str, RunState] = {
+    "draining": "draining",
+    "paused": "paused",
+    "read_only": "read_only",
+    "aborting": "aborting",
+}
+_ENDS: dict[str, RunState] = {"crashed": "crashed", "killed": "killed"}
+
+
+class SnapshotBuilder:
+    """Builds snapshots of one run; keeps nothing but caches of what cannot change any more."""
+
+    def __init__(self, run: RunFacts, profile: Profile, ring: Ring, clock: Clock) -> None:
+        self._run = run
+        self._profile = profile
+        self._ring = ring
+        self._clock = clock
+        self._windows = tuple(window_label(s) for s in profile.windows.growth_s)
+        self._interventions = InterventionView(ring)
+        self._checkpoints = CheckpointView(ring, profile.checkpoints, profile.lights)
+
+    def build(self, seq: int, facts: GuardFacts) -> Snapshot:
+        """Return the state of the run as known at this instant.
+
+        A run that is over is shown at its last instant.
+        """
+        with self._ring.lock:
+            return self._build(seq, facts)
+
+    def _build(self, seq: int, facts: GuardFacts) -> Snapshot:
+        run = self._run_info(facts)
+        now_us = self._now_us(run)
+        limits = limits_of(self._profile, self._ring, facts.limits)
+        memory = self._memory(limits)
+        checkpoints = self._checkpoints.checkpoints(run, now_us)
+        disk, processes = self._disk(), self._processes()
+        progress = self._progress(facts, now_us)
+        settings = self._profile.lights
+        return Snapshot(
+            seq=seq,
+            t_us=now_us,
+            run=run,
+            guard=facts.guard,
+            level=memory.level if memory else "normal",
+            lights=(
+                lights.memory_light(memory, limits),
+                lights.disk_light(disk, facts.guard, settings),
+                lights.processes_light(processes, run, settings),
+                lights.checkpoint_light(checkpoints),
+                lights.step_light(progress, run, settings),
+            ),
+            limits=limits,
+            resources=self._resources(memory, disk),
+            tiers=self._tiers(limits),
+            checkpoints=checkpoints,
+            recovery=self._checkpoints.recovery(now_us),
+            interventions=self._interventions.newest(now_us),
+            commands=facts.commands,
+            disk=disk,
+            processes=processes,
+            progress=progress,
+            events=tuple(self._ring.events(0, _EVENTS_SHOWN)),
+            event_seq=self._ring.event_seq,
+            source=self._source(facts, now_us),
+            windows=self._windows,
+            chart_window_s=self._profile.windows.chart_s,
+            profile_note=self._profile.note,
+        )
+
+    def _run_info(self, facts: GuardFacts) -> RunInfo:
+        manifest, state = self._run.manifest, self._ring.state
+        run_state, reason, ended_us = self._state(facts)
+        started_us = state.start.t_us if state.start else manifest.started_us
+        until_us = ended_us or self._clock.wall_us()
+        return RunInfo(
+            id=manifest.run_id,
+            path=self._run.path,
+            agent=manifest.agent,
+            profile=manifest.profile,
+            host=manifest.host,
+            pid=manifest.pid,
+            state=run_state,
+            phase=state.phase,
+            experiment=state.experiment,
+            experiment_title=state.experiment_title,
+            started_us=started_us,
+            ended_us=ended_us,
+            uptime_s=max(until_us - started_us, 0) / 1e6 if started_us else 0.0,
+            end_reason=reason,
+            ops=tuple(manifest.ops) if ended_us is None else (),
+        )
+
+    def _state(self, facts: GuardFacts) -> tuple[RunState, str, int | None]:
+        """Return state, reason and time of the end: what the process shows wins over words."""
+        state = self._ring.state
+        if state.end is not None:
+            t_us, status, reason = state.end
+            return _ENDS.get(status, "ended"), reason or status, t_us
+        if facts.alive is False:
+            last_us = max(state.last_t_us, self._run.manifest.started_us)
+            return "crashed", "the process is gone and its log names no end", last_us
+        silent_s = (self._clock.wall_us() - state.last_t_us) / 1e6
+        if state.last_t_us and silent_s > self._profile.lights.step_warn_s:
+            return "silent", "", None
+        return _MODES.get(state.mode or "", "running"), "", None
+
+    def _now_us(self, run: RunInfo) -> int:
+        return self._clock.wall_us() if run.ended_us is None else run.ended_us
+
+    def _memory(self, limits: Limits) -> Resource | None:
+        last = self._last("memory")
+        if last is None:
+            return None
+        at_us, used = last
+        limit = limits.binding.bytes if limits.binding else None
+        slopes = self._ring.slopes("memory")
+        share = used / limit if limit else None
+        return Resource(
+            name="memory",
+            used=used,
+            limit=limit,
+            share=share,
+            level=level_of(share, self._profile.thresholds),
+            growth_per_min=self._growth(slopes),
+            time_to_limit_s=time_to_limit(used, limit, slopes),
+            at_us=at_us,
+        )
+
+    def _resources(self, memory: Resource | None, disk: Disk) -> tuple[Resource, ...]:
+        found = [memory] if memory else []
+        unaccounted = self._last("unaccounted")
+        if unaccounted is not None:
+            at_us, used = unaccounted
+            slopes = self._growth(self._ring.slopes("unaccounted"))
+            found.append(
+                Resource(name="unaccounted", used=used, growth_per_min=slopes, at_us=at_us)
+            )
+        if disk.total_bytes and disk.free_bytes is not None:
+            used_bytes = disk.total_bytes - disk.free_bytes
+            share = used_bytes / disk.total_bytes
+            found.append(
+                Resource(name="disk", used=used_bytes, limit=disk.total_bytes, share=share)
+            )
+        return tuple(found)
+
+    def _tiers(self, limits: Limits) -> tuple[Tier, ...]:
+        samples = self._ring.state.tiers
+        order = [name for name in self._profile.tiers if name in samples]
+        order += [name for name in samples if name not in order]
+        limit = limits.binding.bytes if limits.binding else None
+        return tuple(self._tier(name, samples[name], limit) for name in order)
+
+    def _tier(self, name: str, sample: TierSample, limit: int | None) -> Tier:
+        share = sample.bytes / limit if limit and sample.bytes is not None else None
+        over_cap = share is not None and share > self._profile.share_cap
+        mean = (
+            sample.bytes / sample.entries if sample.bytes is not None and sample.entries else None
+        )
+        return Tier(
+            name=name,
+            entries=sample.entries,
+            bytes=sample.bytes,
+            tokens=sample.tokens,
+            mean_bytes=mean,
+            limit=sample.limit,
+            share=share,
+            level="warn" if over_cap else "normal",
+            growth_per_min=self._growth(self._ring.slopes(f"tier:{name}")),
+        )
+
+    def _growth(self, slopes: list[Slope | None]) -> dict[str, float | None]:
+        figures: dict[str, float | None] = dict.fromkeys(CONTRACT_WINDOWS)
+        measured = zip(self._windows, slopes, strict=True)
+        return figures | {name: slope.per_min if slope else None for name, slope in measured}
+
+    def _last(self, resource: str) -> tuple[int, float] | None:
+        series = self._ring.series_of(resource)
+        last = series.last if series else None
+        return (self._ring.to_wall(last[0]), last[1]) if last else None
+
+    def _disk(self) -> Disk:
+        sample = self._ring.disk
+        if sample is None:
+            return Disk(path=self._run.path)
+        return Disk(
+            path=self._run.path,
+            total_bytes=sample.total_bytes,
+            free_bytes=sample.free_bytes,
+            free_share=sample.free_bytes / sample.total_bytes if sample.total_bytes else None,
+            run_bytes=sample.run_bytes,
+        )
+
+    def _processes(self) -> Processes:
+        tree = self._ring.tree
+        if tree is None:
+            return Processes()
+        return Processes(
+            count=tree.processes,
+            orphans=tree.orphans,
+            threads=tree.threads,
+            fds=tree.fds,
+            members=tree.members,
+        )
+
+    def _progress(self, facts: GuardFacts, now_us: int) -> Progress:
+        state = self._ring.state
+        last_us = state.last_progress_us
+        ends = state.recent_experiments
+        per_hour = None
+        if len(ends) >= 2 and ends[-1].t_us > ends[0].t_us:
+            per_hour = (len(ends) - 1) * 3.6e9 / (ends[-1].t_us - ends[0].t_us)
+        return Progress(
+            last_step_s=max(now_us - last_us, 0) / 1e6 if last_us else None,
+            last_record_us=state.last_t_us or None,
+            experiments=dict(state.experiments + Counter(facts.older_experiments)),
+            per_hour=per_hour,
+            best=state.best,
+            steps=state.steps,
+        )
+
+    def _source(self, facts: GuardFacts, now_us: int) -> Source:
+        state = self._ring.state
+        faults = state.faults
+        broken = ("damaged", "fused", "overlong", "torn")
+        lost = ("gap", "pruned", "repeated", "truncated", "replaced", "vanished")
+        return Source(
+            position=facts.position,
+            records=state.records,
+            last_lsn=state.last_lsn,
+            lag_s=max(now_us - state.last_t_us, 0) / 1e6 if state.last_t_us else None,
+            damaged=sum(faults[kind] for kind in broken),
+            gaps=sum(faults[kind] for kind in lost),
+            unknown=state.unknown,
+            watch="events" if facts.watch == "events" else "polling",
+            watch_why=facts.watch_why,
+        )
