@@ -17,6 +17,7 @@ FaultKind = Literal[
     "truncated",  # the file became shorter than what we had read
     "replaced",  # another file under the same name
     "vanished",  # the log directory or the open segment is gone
+    "refused",  # under a segment's name lies no regular file: not opened
 ]
 
 

@@ -44,6 +44,11 @@ class Framer:
         """Length of the incomplete line at the end."""
         return self._pending_bytes + self._skipped
 
+    def skip_torn(self) -> None:
+        """Step over the incomplete line: nothing will complete it."""
+        self._start += self.torn_bytes
+        self._pending, self._pending_bytes, self._skipped = [], 0, 0
+
     def feed(self, chunk: bytes) -> list[Line | Overlong]:
         """Take the next bytes; return the lines that they complete."""
         first, *rest = chunk.split(b"\n")

@@ -58,6 +58,12 @@ class CheckpointManifest(Struct, frozen=True, kw_only=True):
     committed_us: int
 
 
+class _Stated(Struct, frozen=True):
+    """What every format of either file states, whatever else it holds."""
+
+    format: int
+
+
 _Manifest = TypeVar("_Manifest", RunManifest, CheckpointManifest)
 
 
@@ -76,9 +82,11 @@ def parse_checkpoint(text: bytes) -> CheckpointManifest:
 
 def _parse(text: bytes, shape: type[_Manifest]) -> _Manifest:
     try:
-        manifest = msgspec.json.decode(text, type=shape)
+        stated = msgspec.json.decode(text, type=_Stated).format
+        if stated != FORMAT:
+            raise ValueError(
+                f"format {stated} is not one that this version reads ({FORMAT}); upgrade memwatch"
+            )
+        return msgspec.json.decode(text, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"not a manifest: {error}") from None
-    if manifest.format != FORMAT:
-        raise ValueError(f"format {manifest.format} is not one that this version reads ({FORMAT})")
-    return manifest
+        raise ValueError(f"not a manifest ({error}); restore it or name another run") from None

@@ -48,15 +48,19 @@ class SegmentStream:
     def seal(self, successor: int | None = None) -> Items:
         """Say that nothing will follow: report a torn end, and numbers missing before `successor`.
 
-        `successor` is the first lsn of the next segment.
+        `successor` is the first lsn of the next segment. The position moves behind the torn end
+        and expects the successor, so that a sealed segment tells by its position that it is.
         """
         items: Items = []
         if self.torn_bytes:
             self._broken += 1
             offset = self._framer.offset
             items.append(self._fault("torn", offset, self.torn_bytes, "the last line breaks off"))
+            self._framer.skip_torn()
         if successor is not None:
             self._continuity(successor, self._framer.offset, items)
+            self._next_lsn = successor
+            self._broken = 0
         return items
 
     def _read(self, line: Line, items: Items) -> None:

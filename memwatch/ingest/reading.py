@@ -1,0 +1,107 @@
+"""How far each segment of a log is read, and the batches that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from memwatch.domain.record import Batch, Fault, LogName, Position, Record
+from memwatch.ingest.segment_file import SegmentFile
+from memwatch.wal.stream import Items
+
+
+class Reading:
+    """The state that live end and backlog share: places, listing, and batches not handed out."""
+
+    def __init__(self, log: LogName, positions: Mapping[int, Position]) -> None:
+        self._log: LogName = log
+        self._batches: list[Batch] = []
+        self._refused: set[int] = set()
+        self._due = max((p.next_lsn or p.segment for p in positions.values()), default=1)
+        self.places = dict(positions)
+        """Where reading goes on, by segment."""
+        self.segments: list[int] = []
+        """The segments that exist, in order."""
+        self.sealed: set[int] = set()
+        """Segments that are read to their end."""
+        self.passed: set[int] = set()
+        """Segments that went unread, as reported."""
+
+    def take(self) -> list[Batch]:
+        """Hand out the batches."""
+        batches, self._batches = self._batches, []
+        return batches
+
+    def emit(self, items: Items, start: Position, end: Position, *, live: bool) -> None:
+        """Make a batch of what one read gave, unless that is nothing."""
+        if not items and start == end:
+            return
+        faults = [item for item in items if isinstance(item, Fault)]
+        records = [item for item in items if isinstance(item, Record)]
+        if live and records and end.next_lsn is not None:
+            self._due = end.next_lsn
+        self.places[end.segment] = end
+        self._batches.append(Batch(self._log, records, faults, start, end, live))
+
+    def tell(self, fault: Fault) -> None:
+        """Make a batch of a fault that moves no position."""
+        place = self.places.get(fault.segment, Position(fault.segment))
+        self.emit([fault], place, place, live=True)
+
+    def tell_pruned(self, first: int, end: int) -> None:
+        """Report that numbers from `first` to below `end` were dropped before they were read."""
+        detail = f"lsn {first} to {end - 1} were dropped before they were read"
+        fault = Fault("pruned", first, 0, 0, detail, end, end - first)
+        self.emit([fault], Position(first), Position(first, 0, end), live=False)
+
+    def refuse(self, refused: Iterable[int]) -> None:
+        """Report names of segments that no regular file has, once each."""
+        now = set(refused)
+        for lsn in sorted(now - self._refused):
+            self.tell(Fault("refused", lsn, 0, 0, "a link or special file: not opened"))
+        self._refused = now
+
+    def behind(self, lsn: int) -> list[int]:
+        """Return the segments behind one, in order."""
+        return [segment for segment in self.segments if segment > lsn]
+
+    def successor(self, lsn: int) -> int | None:
+        """Return the first number of the segment behind one, read or passed over."""
+        return min((n for n in (*self.segments, *self.passed) if n > lsn), default=None)
+
+    def newest_known(self) -> int:
+        """Return the newest segment that was ever seen, or 1."""
+        return max(self.places, default=1)
+
+    def resume(self, file: SegmentFile, *, live: bool) -> None:
+        """Let a file go on where its segment was left."""
+        place = self.places.get(file.lsn)
+        items: Items = []
+        if place is not None:
+            items = file.resume(place)
+        elif live and file.lsn < self._due:
+            detail = f"a segment begins with lsn {file.lsn} where {self._due} was due"
+            items = [Fault("repeated", file.lsn, 0, 0, detail, file.lsn)]
+        self.emit(items, file.position, file.position, live=live)
+
+    def seal(self, file: SegmentFile) -> Items:
+        """Close the account of a segment that is read to its end and has a successor."""
+        successor = self.successor(file.lsn)
+        if successor is None:
+            return []
+        self.sealed.add(file.lsn)
+        items = file.seal(successor)
+        if file.lsn in self.segments:
+            return items
+        return [_pruned(item) if isinstance(item, Fault) else item for item in items]
+
+    def report_lost_above(self, newest: int) -> None:
+        """Report segments known from before that are newer than all that exist."""
+        for lsn in sorted(n for n in self.places if n > newest and n not in self._refused):
+            self.tell(Fault("vanished", lsn, 0, 0, "a segment that was read before is gone"))
+
+
+def _pruned(fault: Fault) -> Fault:
+    """Where the segment itself is gone, what is missing behind it went the same way."""
+    return replace(fault, kind="pruned") if fault.kind == "gap" else fault
