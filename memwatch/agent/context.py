@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memwatch.agent.files import Files
 from memwatch.agent.log import LogWriter
-from memwatch.agent.tiers import Recorder
 from memwatch.domain.clock import Clock
 
 
-@dataclass(frozen=True)
+@dataclass
 class Context:
     """Handed by a run to its checkpointer, sampler and control listener."""
 
@@ -19,7 +19,12 @@ class Context:
     """The run directory."""
     run_id: str
     log: LogWriter
-    record: Recorder
-    """`log.append` with the number of the experiment in progress."""
     clock: Clock
     files: Files
+    experiment: int | None = None
+    """Number of the experiment in progress."""
+
+    def record(self, kind: str, members: dict[str, Any]) -> int:
+        """Append a record of any kind; the number of the experiment in progress goes with it."""
+        number = self.experiment
+        return self.log.append(kind, members if number is None else {"x": number, **members})

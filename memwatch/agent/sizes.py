@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 _LEAVES = (str, bytes, bytearray, int, float, complex, range)
 _FREE = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType)
 _SEQUENCES = (list, tuple, set, frozenset, deque)
@@ -62,9 +64,10 @@ def _parts(item: Any) -> Iterable[object]:
 
 
 def _attributes(item: object) -> list[object]:
+    if isinstance(item, Struct):
+        return [getattr(item, name) for name in item.__struct_fields__]
     names: list[str] = []
     for base in type(item).__mro__:
-        slots = base.__dict__.get("__struct_fields__") or base.__dict__.get("__slots__", ())
+        slots = base.__dict__.get("__slots__", ())
         names += (slots,) if isinstance(slots, str) else slots
-    found = [getattr(item, name, None) for name in names if name not in ("__dict__", "__weakref__")]
-    return [*found, getattr(item, "__dict__", None)]
+    return [getattr(item, name, None) for name in names] + [getattr(item, "__dict__", None)]

@@ -10,6 +10,9 @@ from types import TracebackType
 
 from memwatch.domain.errors import UsageError
 
+RUN_LOCK = "run.lock"
+"""Name of the lock in a run directory that its agent holds."""
+
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _PID_BYTES = 20
 
@@ -51,6 +54,11 @@ class FileLock:
                 os.close(fd)
                 raise
             os.close(fd)
+
+    @property
+    def mine(self) -> bool:
+        """Whether this process still holds it: not after `release`, not in a forked child."""
+        return self._fd >= 0
 
     def release(self) -> None:
         """Let go; more than once does no harm."""

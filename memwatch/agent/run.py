@@ -1,0 +1,257 @@
+"""A run: the directory, the log, the tiers, and what an agent says about its work.
+
+    with Run.open(path, RunOptions(agent="searcher")) as run:
+        with run.experiment("level 9", phase="exploration") as experiment:
+            with run.tool("compress") as call:
+                call.bytes_out = len(...)
+            run.tiers["workspace"].put("call/1", ...)
+            run.safe_point()
+            experiment.status = "kept"
+
+`safe_point` belongs wherever the state is whole: checkpoints that are due and commands from
+outside are done there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+import memwatch
+from memwatch.agent.checkpoint import Cadence, Checkpointer, Kind
+from memwatch.agent.context import Context
+from memwatch.agent.control import ControlListener, Operation
+from memwatch.agent.files import SYSTEM_FILES, Files
+from memwatch.agent.log import Durability, LogWriter
+from memwatch.agent.past import known_run, last_experiment
+from memwatch.agent.sampler import Sampler
+from memwatch.agent.spans import Experiment, Span, Spanning
+from memwatch.agent.tiers import Keep, Tiers
+from memwatch.domain.clock import Clock, SystemClock
+from memwatch.host.lock import RUN_LOCK, FileLock
+from memwatch.host.process import identity_of
+from memwatch.wal.manifest import RunManifest
+from memwatch.wal.segment import FORMAT, RUN_FILE, WAL_DIR
+
+KEEP: Mapping[str, Keep] = {
+    "workspace": Keep(groups=200),
+    "recent": Keep(groups=5),
+    "verified": Keep(),
+    "history": Keep(groups=20),
+}
+"""What the four tiers keep unless told otherwise (R1)."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is opened with."""
+
+    agent: str
+    profile: str = "native"
+    memory_limit_bytes: int | None = None
+    keep: Mapping[str, Keep] = msgspec.field(default_factory=lambda: KEEP)
+    cadence: Cadence = Cadence()
+    operations: Mapping[str, Operation] = msgspec.field(default_factory=dict)
+    """Besides `checkpoint`, which every run takes."""
+    sample_s: float = 5.0
+    durability: Durability = "batch"
+
+
+class Run:
+    """One start of an agent on a run directory. Make it with `Run.open`."""
+
+    def __init__(self, context: Context, options: RunOptions, lock: FileLock) -> None:
+        self.path, self.id, self.log = context.path, context.run_id, context.log
+        self.record = context.record
+        """Appends a record of any kind, with the number of the experiment in progress."""
+        self.start_id = uuid.uuid4().hex
+        self.tiers = Tiers(options.keep, self.record)
+        self.checkpoints = Checkpointer(context, self.tiers, options.cadence)
+        self._context = context
+        self._options = options
+        self._lock = lock
+        self._operations = {"checkpoint": self._checkpoint_operation(), **options.operations}
+        self._sampler = Sampler(self.tiers, self.record, period_s=options.sample_s)
+        self._control = ControlListener(context, self._operations)
+        self._experiments = last_experiment(context.path / WAL_DIR)
+        self._spans = 0
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        options: RunOptions,
+        *,
+        clock: Clock | None = None,
+        files: Files = SYSTEM_FILES,
+    ) -> Run:
+        """Create the run directory, or go on in one that has no agent now.
+
+        Raises TargetError for a directory that is something else, LockHeldError while another
+        agent writes there, LogError or OSError where it cannot be written.
+        """
+        path, clock = path.absolute(), clock or SystemClock()
+        run_id = known_run(path) or uuid.uuid4().hex
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = FileLock.acquire(path / RUN_LOCK)
+        try:
+            log = LogWriter(path / WAL_DIR, durability=options.durability, clock=clock, files=files)
+            try:
+                run = cls(Context(path, run_id, log, clock, files), options, lock)
+                run._begin()
+            except BaseException:
+                log.close()
+                raise
+        except BaseException:
+            lock.release()
+            raise
+        return run
+
+    def note(self, text: str) -> None:
+        """Leave a line for people."""
+        self.record("note", {"text": text})
+
+    def error(self, kind: str, message: str, **members: Any) -> None:
+        """Log something that went wrong."""
+        self.record("error", {"kind": kind, "message": message, **members})
+
+    def safe_point(self) -> None:
+        """Do what waits: commands from outside, and a checkpoint that is due."""
+        if self._control.waiting:
+            self._control.safe_point()
+        kind = self.checkpoints.due()
+        if kind is not None:
+            self.checkpoints.take(kind)
+
+    @contextmanager
+    def experiment(self, title: str, phase: str) -> Iterator[Experiment]:
+        """Span of one experiment; an exception makes it `failed`, an interruption `aborted`."""
+        if self._context.experiment is not None:
+            raise RuntimeError(f"experiment {self._context.experiment} has not ended yet")
+        self._experiments += 1
+        self._context.experiment = self._experiments
+        current = Experiment(self._experiments, title, phase)
+        began_us = self._context.clock.boot_us()
+        try:
+            self.record("experiment.begin", {"title": title, "phase": phase})
+            yield current
+        except Exception:
+            current.status = "failed"
+            raise
+        except BaseException:
+            current.status = "aborted"
+            raise
+        finally:
+            try:
+                self._end_experiment(current, began_us)
+            finally:
+                self._context.experiment = None
+        self.safe_point()
+
+    def step(self, name: str) -> Spanning:
+        """Span of one step of the agent's work, for `with`."""
+        return Spanning(self.record, "step", self._span("s", name))
+
+    def tool(self, name: str) -> Spanning:
+        """Span of one tool call, for `with`."""
+        return Spanning(self.record, "tool", self._span("t", name))
+
+    def close(self, status: str = "done", reason: str = "") -> None:
+        """Say how the run ended, and let go of the directory; more than once does no harm."""
+        if not self._lock.mine:
+            return
+        try:
+            self._control.stop()
+            self._sampler.stop()
+            self.record("run.end", {"status": status, "reason": reason})
+        finally:
+            try:
+                self.log.close()
+            finally:
+                self._lock.release()
+
+    def __enter__(self) -> Run:
+        """Return the run itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the run; an exception that leaves it is its reason."""
+        if error is None:
+            self.close()
+        elif isinstance(error, Exception):
+            self.close("crashed", f"{type(error).__name__}: {error}")
+        else:
+            self.close("stopped", type(error).__name__)
+
+    def _begin(self) -> None:
+        me, options = identity_of(os.getpid()), self._options
+        manifest = RunManifest(
+            format=FORMAT,
+            run_id=self.id,
+            agent=options.agent,
+            profile=options.profile,
+            pid=os.getpid(),
+            start_ticks=me.start_ticks if me else 0,
+            boot_id=me.boot_id if me else "",
+            host=os.uname().nodename,
+            started_us=self._context.clock.wall_us(),
+            argv=sys.argv,
+            ops={
+                name: {"about": op.about, "args": op.args, "idempotent": op.idempotent}
+                for name, op in self._operations.items()
+            },
+        )
+        text = msgspec.json.format(msgspec.json.encode(manifest))
+        self._context.files.replace(self.path / RUN_FILE, text)
+        limit = options.memory_limit_bytes
+        about = {
+            "start_id": self.start_id,
+            "boot": manifest.boot_id,
+            "agent": options.agent,
+            "version": memwatch.__version__,
+            "pid": manifest.pid,
+            "limits": {} if limit is None else {"memory_bytes": limit},
+        }
+        self.record("run.begin", about)
+        self._sampler.start()
+        self._control.start()
+
+    def _end_experiment(self, current: Experiment, began_us: int) -> None:
+        for tier in self.tiers.values():
+            tier.log_accesses()
+        about = {"title": current.title, "status": current.status, "metrics": current.metrics}
+        took_us = self._context.clock.boot_us() - began_us
+        self.record("experiment.end", {**about, "duration_us": took_us})
+        if current.status != "aborted":
+            self.checkpoints.experiment_finished()
+
+    def _span(self, prefix: str, name: str) -> Span:
+        self._spans += 1
+        return Span(f"{prefix}{self._spans}", name)
+
+    def _checkpoint_operation(self) -> Operation:
+        about, args = "save the state of all tiers", {"kind": "full or incremental"}
+        return Operation(run=self._checkpoint_asked, about=about, args=args)
+
+    def _checkpoint_asked(self, args: dict[str, Any]) -> dict[str, Any]:
+        kinds: dict[str, Kind] = {"full": "full", "incremental": "incremental"}
+        wanted = kinds.get(str(args.get("kind", "incremental")))
+        if wanted is None:
+            raise ValueError("kind is full or incremental")
+        outcome = self.checkpoints.take(wanted)
+        if not outcome.committed:
+            raise ValueError(outcome.reason)
+        result: dict[str, Any] = msgspec.to_builtins(outcome)
+        return {name: result[name] for name in ("id", "kind", "path", "bytes", "sha256")}
