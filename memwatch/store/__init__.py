@@ -1,1 +1,1 @@
-"""The history: an index of both logs in DuckDB, written by one thread. Only importer of duckdb."""
+"""The history: an index of both logs in DuckDB, which may be deleted and is rebuilt from them."""

@@ -1,0 +1,2 @@
+-- $number of a migration, $at microseconds since the epoch
+INSERT INTO migration VALUES ($number, $at);

@@ -1,0 +1,2 @@
+-- no parameters
+CREATE TABLE migration (number BIGINT, applied_us BIGINT);

@@ -1,0 +1,2 @@
+-- no parameters
+SELECT DISTINCT name FROM resource;

@@ -1,0 +1,2 @@
+-- no parameters
+SELECT coalesce(max(number), 0) FROM migration;

@@ -1,0 +1,2 @@
+-- no parameters
+SELECT table_name FROM duckdb_tables();
