@@ -12,6 +12,7 @@ from statistics import quantiles
 from typing import NamedTuple
 
 BUCKETS = 32
+_DOUBLINGS = 4
 _MIN_POINTS = 5
 
 
@@ -37,12 +38,22 @@ class _Bucket:
         self.time_sum = 0.0
         self.value_sum = 0.0
 
+    def absorb(self, other: _Bucket) -> None:
+        self.count += other.count
+        self.time_sum += other.time_sum
+        self.value_sum += other.value_sum
+
 
 class WindowSlope:
-    """Slope over one window. A figure appears once `min_span_s` are covered."""
+    """Slope over one window. A figure appears once `min_span_s` are covered.
+
+    Buckets begin narrow and double their width when there are too many, so that a day's window
+    speaks long before the day is over.
+    """
 
     def __init__(self, window_s: float, min_span_s: float) -> None:
-        self._width_us = max(round(window_s * 1e6 / BUCKETS), 1)
+        self._width_us = max(round(window_s * 1e6 / BUCKETS) >> _DOUBLINGS, 1)
+        self._widest_us = self._width_us << _DOUBLINGS
         self._min_span_us = min_span_s * 1e6
         self._buckets: deque[_Bucket] = deque()
         self._cached: Slope | None = None
@@ -54,15 +65,29 @@ class WindowSlope:
         newest = self._buckets[-1] if self._buckets else None
         if newest is None or index > newest.index:
             self._stale = True
-            newest = _Bucket(index)
-            self._buckets.append(newest)
-            while self._buckets[0].index <= index - BUCKETS:
-                self._buckets.popleft()
+            self._buckets.append(newest := _Bucket(index))
+            self._make_room()
         elif index < newest.index:
             return
         newest.count += 1
         newest.time_sum += at_us
         newest.value_sum += value
+
+    def _make_room(self) -> None:
+        """Forget what left the window; where it is not full yet, halve the number of buckets."""
+        while self._width_us < self._widest_us and len(self._buckets) > BUCKETS:
+            self._width_us *= 2
+            merged: deque[_Bucket] = deque()
+            for bucket in self._buckets:
+                bucket.index //= 2
+                if merged and merged[-1].index == bucket.index and bucket.count:
+                    merged[-1].absorb(bucket)
+                else:
+                    merged.append(bucket)
+            self._buckets = merged
+        held = self._widest_us * BUCKETS // self._width_us
+        while self._buckets[0].index <= self._buckets[-1].index - held:
+            self._buckets.popleft()
 
     def slope(self) -> Slope | None:
         """Growth over the window; None while it holds too little. Recomputed once a bucket."""

@@ -152,6 +152,17 @@ def _command(record: Record) -> Told | None:
     return "command", text + (f": {detail}" if detail else ""), severity
 
 
+def _intervention(record: Record) -> Told | None:
+    """Tell a request of the guard's ledger: the agent's own log tells what became of it."""
+    state = inert(record.text("state", "?"), 12)
+    if state not in ("asked", "failed", "expired", "unknown"):
+        return None
+    text = f"{inert(record.text('op', '?'), 30)} {state} ({inert(record.text('origin'), 20)})"
+    detail = inert(record.text("detail"), 80)
+    severity: Severity = "info" if state == "asked" else "warning"
+    return "command", text + (f": {detail}" if detail else ""), severity
+
+
 def _mode(record: Record) -> Told:
     cause = inert(record.text("cause"), 80)
     text = f"agent {inert(record.text('mode', '?'), 20)}"
@@ -210,6 +221,7 @@ _TELLERS: dict[str, Callable[[Record], Told | None]] = {
     "purge.end": _purge_end,
     "retention": _retention,
     "command": _command,
+    "intervention": _intervention,
     "mode": _mode,
     "error": _error,
     "note": _note,
@@ -219,5 +231,5 @@ _TELLERS: dict[str, Callable[[Record], Told | None]] = {
     "process": _process,
 }
 
-KNOWN_KINDS = SILENT | frozenset(_TELLERS) | {"engine.decision", "plan", "intervention"}
+KNOWN_KINDS = SILENT | frozenset(_TELLERS) | {"engine.decision", "plan"}
 """Every kind that this version knows."""

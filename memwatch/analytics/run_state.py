@@ -181,11 +181,10 @@ class RunState:
         known = self.checkpoints.pop(name, None)
         self.checkpoints[name] = _checkpoint(record, name, known)
         self.checkpoint_lsn[name] = max(record.lsn, self.checkpoint_lsn.get(name, 0))
-        if len(self.checkpoints) > _KEPT_CHECKPOINTS or known is None:
-            order = sorted(self.checkpoints, key=self.checkpoint_lsn.__getitem__)
-            kept = order[-_KEPT_CHECKPOINTS:]
-            self.checkpoints = {name: self.checkpoints[name] for name in kept}
-            self.checkpoint_lsn = {name: self.checkpoint_lsn[name] for name in kept}
+        order = sorted(self.checkpoints, key=self.checkpoint_lsn.__getitem__)
+        kept = order[-_KEPT_CHECKPOINTS:]
+        self.checkpoints = {name: self.checkpoints[name] for name in kept}
+        self.checkpoint_lsn = {name: self.checkpoint_lsn[name] for name in kept}
 
     def _purge_end(self, record: Record) -> None:
         _insert(self.purges, Purge(record), _KEPT_PURGES)

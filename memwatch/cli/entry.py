@@ -1,8 +1,75 @@
-"""Finds the command that the first word names, and words errors for people."""
+"""Finds the command that the first word names, and words errors for people.
+
+Exit status: 0 fine, 1 the thing asked about is not fine, 2 usage or environment.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib import import_module
 
-def main() -> int:
+from memwatch import __version__
+from memwatch.domain.errors import MemwatchError
+
+COMMANDS = {
+    "demo": "a real agent under watch: starts it, opens the dashboard, cleans up",
+    "guard": "record and guard a run without a screen; --stop ends its guard",
+    "ls": "runs on this machine, live ones first",
+    "status": "one look at a run, as text, one line or JSON",
+    "inspect": "read a run once and report what it holds, damage included",
+}
+
+_HEAD = """usage: memwatch [TARGET] [--view]
+       memwatch COMMAND [--help]
+
+Watches the memory of autonomous agents that run for hours.
+
+Without a command the dashboard opens: on TARGET (a run directory, or the id of a run that
+`memwatch ls` shows), else on the newest run that is alive.
+
+commands:
+"""
+_TAIL = """
+examples:
+  memwatch demo                 see everything on a real agent within two minutes
+  memwatch ./runs/night-7       watch a run
+  memwatch status night-7 --line
+
+The first word is a command or a TARGET; write ./ls for a directory of that name.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    return 2
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(words)
+    except MemwatchError as error:
+        print(f"memwatch: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone: nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def usage() -> str:
+    """Return the text of `memwatch --help`."""
+    lines = "".join(f"  {name:<9} {line}\n" for name, line in COMMANDS.items())
+    return _HEAD + lines + _TAIL
+
+
+def _run(words: list[str]) -> int:
+    first = words[0] if words else ""
+    if first in ("-h", "--help", "help"):
+        print(usage(), end="")
+        return 0
+    if first in ("-V", "--version"):
+        print(f"memwatch {__version__}")
+        return 0
+    name, rest = (first, words[1:]) if first in COMMANDS else ("dashboard", words)
+    command = import_module(f"memwatch.cli.{name}")
+    return int(command.run(rest))

@@ -20,7 +20,7 @@ from memwatch.analytics.series import TimeSeries
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.record import Batch, Record
-from memwatch.domain.sample import Column, DiskSample, TierSample, TreeSample
+from memwatch.domain.sample import GAP, Column, DiskSample, TierSample, TreeSample
 from memwatch.domain.snapshot import Event
 
 SPAN_US = 2 * 3600 * 1_000_000
@@ -119,7 +119,7 @@ class Ring:
                 return
             self._fed_us = now_us
             for resource, series in self._series.items():
-                value = series.value_at(now_us, self._max_gap_us(resource))
+                value = series.value_at(now_us, self.max_gap_us(resource))
                 if value is not None:
                     self._growth.setdefault(resource, self._new_growth()).add(now_us, value)
 
@@ -130,15 +130,21 @@ class Ring:
         growth = self._growth.get(resource)
         return growth.slopes() if growth else [None] * len(self._profile.windows.growth_s)
 
-    def columns(self, resource: str, t0_us: int, t1_us: int, count: int) -> list[Column] | None:
-        """Return the course of a resource, or None when it reaches behind what is held here."""
+    def first_us(self, resource: str) -> int | None:
+        """Return the wall time of the oldest sample held of a resource."""
         with self.lock:
             series = self._series.get(resource)
-            start = t0_us - self._offset_us
-            if series is None or series.first is None or start < series.first:
-                return None
-            gap_us = self._max_gap_us(resource)
-            return series.columns(start, t1_us - self._offset_us, count, gap_us)
+            first = series.first if series else None
+            return None if first is None else self.to_wall(first)
+
+    def columns(self, resource: str, t0_us: int, t1_us: int, count: int) -> list[Column]:
+        """Return the course of a resource between two wall times, as far as it is held here."""
+        with self.lock:
+            series = self._series.get(resource)
+            if series is None:
+                return [GAP] * count
+            start, end = self.to_axis(t0_us), self.to_axis(t1_us)
+            return series.columns(start, end, count, self.max_gap_us(resource))
 
     def series_of(self, resource: str) -> TimeSeries | None:
         """Return the samples of a resource on the boot axis."""
@@ -151,10 +157,6 @@ class Ring:
     def to_wall(self, at_us: int) -> int:
         """Translate the boot axis to wall time."""
         return at_us + self._offset_us
-
-    def max_gap_us(self, resource: str) -> int:
-        """Longest time between two samples that is not a gap in the recording."""
-        return self._max_gap_us(resource)
 
     @property
     def event_seq(self) -> int:
@@ -223,7 +225,8 @@ class Ring:
             self._event_seq += 1
             self._events.append(replace(event, seq=self._event_seq))
 
-    def _max_gap_us(self, resource: str) -> int:
+    def max_gap_us(self, resource: str) -> int:
+        """Return the longest time between two samples that is no gap in the recording."""
         if resource.startswith(("tier:", "entries:")):
             return _TIER_GAP_US
         probe = self._profile.probe

@@ -14,9 +14,6 @@ from memwatch.domain.command import Command
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
 
-PROTOCOL = (1, 0)
-MAX_FRAME_BYTES = 8 * 1024 * 1024
-
 
 class Session(Protocol):
     """One run, seen live or replayed. Calls may raise SessionError when the other end is gone."""

@@ -44,7 +44,8 @@ class SnapshotBuilder:
     """Builds snapshots of one run; keeps nothing but caches of what cannot change any more."""
 
     def __init__(self, run: RunFacts, profile: Profile, ring: Ring, clock: Clock) -> None:
-        self._run = run
+        self.run = run
+        """The run; replaced when the agent began again under a new process."""
         self._profile = profile
         self._ring = ring
         self._clock = clock
@@ -101,13 +102,13 @@ class SnapshotBuilder:
         )
 
     def _run_info(self, facts: GuardFacts) -> RunInfo:
-        manifest, state = self._run.manifest, self._ring.state
+        manifest, state = self.run.manifest, self._ring.state
         run_state, reason, ended_us = self._state(facts)
         started_us = state.start.t_us if state.start else manifest.started_us
         until_us = ended_us or self._clock.wall_us()
         return RunInfo(
             id=manifest.run_id,
-            path=self._run.path,
+            path=self.run.path,
             agent=manifest.agent,
             profile=manifest.profile,
             host=manifest.host,
@@ -130,7 +131,7 @@ class SnapshotBuilder:
             t_us, status, reason = state.end
             return _ENDS.get(status, "ended"), reason or status, t_us
         if facts.alive is False:
-            last_us = max(state.last_t_us, self._run.manifest.started_us)
+            last_us = max(state.last_t_us, self.run.manifest.started_us)
             return "crashed", "the process is gone and its log names no end", last_us
         silent_s = (self._clock.wall_us() - state.last_t_us) / 1e6
         if state.last_t_us and silent_s > self._profile.lights.step_warn_s:
@@ -214,9 +215,9 @@ class SnapshotBuilder:
     def _disk(self) -> Disk:
         sample = self._ring.disk
         if sample is None:
-            return Disk(path=self._run.path)
+            return Disk(path=self.run.path)
         return Disk(
-            path=self._run.path,
+            path=self.run.path,
             total_bytes=sample.total_bytes,
             free_bytes=sample.free_bytes,
             free_share=sample.free_bytes / sample.total_bytes if sample.total_bytes else None,
@@ -255,7 +256,7 @@ class SnapshotBuilder:
         state = self._ring.state
         faults = state.faults
         broken = ("damaged", "fused", "overlong", "torn")
-        lost = ("gap", "pruned", "repeated", "truncated", "replaced", "vanished")
+        lost = ("gap", "repeated", "truncated", "replaced", "vanished")
         return Source(
             position=facts.position,
             records=state.records,

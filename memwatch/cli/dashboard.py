@@ -1,0 +1,101 @@
+"""`memwatch [TARGET]`: the dashboard on a run, with its guard started when there is none."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from memwatch.domain.errors import TargetError, UsageError
+from memwatch.runtime.attach import Attachment
+from memwatch.runtime.session import Session
+from memwatch.runtime.target import newest_live, resolve
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that every command with a screen takes."""
+    parser.add_argument("--view", action="store_true", help="look only: no key acts on the agent")
+    parser.add_argument("--theme", help="name of a theme (memwatch, plain16, or one of your own)")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.add_argument(
+        "--refresh",
+        type=float,
+        metavar="S",
+        help="seconds between two frames (default 1, over SSH 2)",
+    )
+
+
+def run(words: list[str]) -> int:
+    """Open the dashboard; returns when the viewer ends."""
+    from memwatch.cli.entry import usage
+
+    parser = argparse.ArgumentParser(prog="memwatch", usage="memwatch [TARGET] [options]")
+    parser.format_help = usage  # type: ignore[method-assign]  # one help text for the whole program
+    parser.add_argument("target", nargs="?")
+    add_screen_options(parser)
+    options = parser.parse_args(words)
+    path = resolve(options.target) if options.target else _newest()
+    attachment = Attachment(path)
+    session = attachment.ensure()
+    show(attachment, session, options)
+    print(farewell(attachment))
+    return 0
+
+
+def farewell(attachment: Attachment) -> str:
+    """Return the one line said at exit: who still watches, and how to end it."""
+    pid = attachment.guard_pid
+    if pid is None:
+        return f"no guard watches {attachment.run_id} any more"
+    return (
+        f"guard {pid} goes on watching {attachment.run_id} and does not act; "
+        f"back: memwatch {attachment.run_id}; end it: memwatch guard --stop {attachment.run_id}"
+    )
+
+
+def show(attachment: Attachment, session: Session, options: argparse.Namespace) -> None:
+    """Run the viewer on a session that is open already; later ones are made by reconnecting."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        session.close()
+        raise UsageError(
+            "the dashboard needs a terminal; without one try: "
+            f"memwatch status {attachment.run_id} --json"
+        )
+    from memwatch.ui.app import DashboardApp
+
+    app = DashboardApp(
+        connect=_first(session, attachment.connect),
+        target=attachment.run_id,
+        theme=options.theme or _default_theme(),
+        ascii_only=options.ascii or _ascii_locale(),
+        view_only=options.view,
+        refresh_s=options.refresh or (2.0 if "SSH_CONNECTION" in os.environ else 1.0),
+    )
+    app.run()
+
+
+def _first(session: Session, connect: Callable[[], Session]) -> Callable[[], Session]:
+    """Return `connect`, with a session that is there already as its first answer."""
+    ready = [session]
+    return lambda: ready.pop() if ready else connect()
+
+
+def _newest() -> Path:
+    try:
+        return newest_live()
+    except TargetError as error:
+        raise TargetError(f"{error} (`memwatch --help` says more)") from None
+
+
+def _default_theme() -> str:
+    colours = os.environ.get("COLORTERM", "") + os.environ.get("TERM", "")
+    rich = any(word in colours for word in ("truecolor", "24bit", "256"))
+    return "memwatch" if rich else "plain16"
+
+
+def _ascii_locale() -> bool:
+    import locale
+
+    return "utf" not in locale.getpreferredencoding(False).lower()

@@ -1,0 +1,153 @@
+"""`memwatch demo`: a real agent under a small limit, watched like any other, and cleaned up."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+from memwatch.cli.dashboard import add_screen_options, show
+from memwatch.cli.status import exit_status
+from memwatch.config.locations import home
+from memwatch.domain.command import FINAL_STATES, Command
+from memwatch.domain.errors import MemwatchError, TargetError, UsageError
+from memwatch.runtime.attach import Attachment
+from memwatch.runtime.client import GuardSession
+from memwatch.runtime.target import newest_live
+
+_EXAMPLE = """examples:
+  memwatch demo                     the dashboard on a small agent; q ends both
+  memwatch demo --leak 120          it leaks 120 MB a minute from the start
+  memwatch demo leak 60             switch the leak of the running demo, from another terminal
+  memwatch demo leak 0              stop it and let it go
+  memwatch demo --headless --seconds 30 --json
+
+The agent searches good compression settings for Python's own library: no model, no network."""
+_START_TIMEOUT_S = 15.0
+_LEAK_TIMEOUT_S = 10.0
+
+
+def run(words: list[str]) -> int:
+    """Run the demo, or switch the leak of the one that runs."""
+    parser = _parser()
+    options = parser.parse_args(words)
+    if options.what is not None:
+        return _switch_leak(options.what, options.rate)
+    if options.json and not options.headless:
+        raise UsageError(
+            "--json goes with --headless: memwatch demo --headless --seconds 30 --json"
+        )
+    if options.headless and options.seconds is None:
+        raise UsageError("--headless needs an end, for example --seconds 30")
+    with Demo(options) as demo:
+        session = demo.attachment.ensure()
+        if options.headless:
+            return _headless(session, options)
+        show(demo.attachment, session, options)
+    print("the demo is over, nothing is left behind")
+    return 0
+
+
+class Demo:
+    """A demo agent with its keeper; leaving the block ends both and removes the run."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        stamp = datetime.now().astimezone().strftime("%m%d-%H%M%S")  # noqa: TID251 -- a name
+        self._dir = home(create=True) / "demo" / f"demo-{stamp}-{secrets.token_hex(2)}"
+        self._options = options
+        self._keeper: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Demo:
+        """Start the agent; raises MemwatchError when it does not begin its run."""
+        self._dir.mkdir(parents=True)
+        command = [sys.executable, "-m", "memwatch.demo.keeper", str(self._dir)]
+        command += ["--leak", str(self._options.leak), "--leak-in", self._options.leak_in]
+        if self._options.seed is not None:
+            command += ["--seed", str(self._options.seed)]
+        self._keeper = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.attachment = self._attachment()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the keeper end everything; after a hang-up it goes on for a while by itself."""
+        keeper = self._keeper
+        if keeper is None or keeper.stdin is None:
+            return
+        if not hung_up():
+            try:
+                keeper.stdin.write(b"quit\n")
+                keeper.stdin.close()
+            except BrokenPipeError:
+                return
+            keeper.wait(timeout=30)
+
+    def _attachment(self) -> Attachment:
+        until = time.monotonic() + _START_TIMEOUT_S
+        while True:
+            try:
+                return Attachment(self._dir)
+            except TargetError as error:
+                if time.monotonic() > until or self._gone():
+                    self.__exit__()
+                    raise MemwatchError(f"the demo's agent did not start: {error}") from None
+            time.sleep(0.05)
+
+    def _gone(self) -> bool:
+        return self._keeper is not None and self._keeper.poll() is not None
+
+
+def hung_up() -> bool:
+    """Say whether the terminal that we were started on is gone."""
+    if not sys.stdin.isatty():
+        try:
+            with Path("/dev/tty").open():
+                return False
+        except OSError:
+            return sys.stdin.fileno() in _TERMINALS
+    return False
+
+
+_TERMINALS: set[int] = set()
+
+
+def _headless(session: GuardSession, options: argparse.Namespace) -> int:
+    from memwatch.cli.status_text import status_text
+    from memwatch.runtime.thin_client import status_json
+
+    time.sleep(options.seconds)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="memwatch demo",
+        description="Starts a small real agent under a limit of 300 MB and watches it.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", nargs="?", choices=["leak"], help="switch the running demo's leak")
+    parser.add_argument("rate", nargs="?", type=float, help="MB a minute; 0 stops and lets go")
+    parser.add_argument(
+        "--leak", type=float, default=0.0, metavar="MB", help="MB a minute at start"
+    )
+    parser.add_argument(
+        "--leak-in",
+        choices=["outside", "workspace"],
+        default="outside",
+        help="where it forgets to let go: outside all tiers, or in the workspace",
+    )
+    parser.add_argument("--seed", type=int, help="of the search; default: random")
+    parser.add_argument("--headless", action="store_true", help="no screen; status at the end")
+    parser.add_argument("--seconds", type=float, help="how long, with --headless")
+    parser.add_argument("--json", action="store_true", help="status as JSON, with --headless")
+    add_screen_options(parser)
+    return parser

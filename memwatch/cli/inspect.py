@@ -1,0 +1,140 @@
+"""`memwatch inspect`: read a run once and report what it holds, damage included."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memwatch.domain.record import Fault
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, duration_text
+from memwatch.runtime.one_look import Look
+from memwatch.runtime.target import resolve
+from memwatch.wal.segment import segment_lsn
+
+_EXAMPLE = """examples:
+  memwatch inspect ./runs/night-7
+  memwatch inspect ./runs/night-7 --json
+
+exit status: 0 readable without damage; 1 damage or gaps were found; 2 no such run."""
+
+
+def run(words: list[str]) -> int:
+    """Report what a run directory holds; returns 1 when something in it is damaged."""
+    parser = argparse.ArgumentParser(
+        prog="memwatch inspect",
+        description="Reads a run directory once and reports what it holds. Writes nothing.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", help="run directory or run id")
+    parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
+    options = parser.parse_args(words)
+    look = Look(resolve(options.path))
+    report = make_report(look)
+    print(json.dumps(report) if options.json else "\n".join(_lines(report)))
+    return int(bool(report["damaged"] or report["gaps"]))
+
+
+def make_report(look: Look) -> dict[str, Any]:
+    """Return the report as one object of plain values."""
+    state, manifest = look.ring.state, look.opened.manifest
+    snapshot = look.snapshot()
+    segments = list(_segments(look.opened.wal_dir))
+    return {
+        "kind": "native",
+        "run_id": manifest.run_id,
+        "agent": manifest.agent,
+        "profile": manifest.profile,
+        "state": snapshot.run.state,
+        "records": state.records,
+        "last_lsn": state.last_lsn,
+        "starts": state.starts,
+        "segments": len(segments),
+        "log_bytes": sum(size for _, size in segments),
+        "first_segment": min((lsn for lsn, _ in segments), default=None),
+        "started_us": snapshot.run.started_us,
+        "last_record_us": state.last_t_us or None,
+        "phase": state.phase,
+        "experiment": state.experiment,
+        "experiments": dict(state.experiments),
+        "steps": state.steps,
+        "tiers": {
+            tier.name: {"entries": tier.entries, "bytes": tier.bytes, "tokens": tier.tokens}
+            for tier in snapshot.tiers
+        },
+        "checkpoints": [
+            {"id": c.id, "kind": c.kind, "state": c.state, "bytes": c.bytes}
+            for c in state.checkpoints.values()
+        ],
+        "incomplete_checkpoints": list(snapshot.checkpoints.incomplete),
+        "purges": len(state.purges),
+        "unknown_kinds": state.unknown,
+        "damaged": snapshot.source.damaged,
+        "gaps": snapshot.source.gaps,
+        "torn_bytes": look.torn_bytes,
+        "faults": [_fault(fault) for fault in look.faults],
+        "faults_in_all": look.fault_count,
+    }
+
+
+def _segments(wal_dir: Path) -> list[tuple[int, int]]:
+    found = []
+    for path in wal_dir.iterdir():
+        lsn = segment_lsn(path.name)
+        if lsn is not None:
+            found.append((lsn, path.lstat().st_size))
+    return found
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind,
+        "segment": fault.segment,
+        "offset": fault.offset,
+        "length": fault.length,
+        "missing": fault.missing,
+        "detail": inert(fault.detail, 160),
+    }
+
+
+def _lines(report: dict[str, Any]) -> list[str]:
+    began, last = report["started_us"], report["last_record_us"]
+    span = duration_text((last - began) / 1e6) if began and last else "–"
+    lines = [
+        f"run {inert(report['run_id'], 60)}, {inert(report['agent'], 40)}, {report['state']}",
+        f"{report['records']} records in {report['segments']} segments, "
+        f"{bytes_text(report['log_bytes'])}, {report['starts']} starts, over {span}"
+        + (f", until {_clock(last)}" if last else ""),
+        f"experiments: {_counts(report['experiments'])}; steps: {report['steps']}",
+    ]
+    lines += [
+        f"  {inert(name, 20):<12} {tier['entries'] if tier['entries'] is not None else '–':>6} "
+        f"entries {bytes_text(tier['bytes']):>6}"
+        for name, tier in report["tiers"].items()
+    ]
+    kinds = [f"{c['kind']} {c['state']}" for c in report["checkpoints"]]
+    counted = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    lines.append(f"checkpoints: {_counts(counted)}; purges: {report['purges']}")
+    if report["torn_bytes"]:
+        lines.append(f"the last line is not complete yet: {report['torn_bytes']} bytes")
+    if report["unknown_kinds"]:
+        lines.append(f"{report['unknown_kinds']} records of kinds this version does not know")
+    if not report["faults_in_all"]:
+        return [*lines, "no damage"]
+    lines.append(f"{report['damaged']} damaged places, {report['gaps']} gaps:")
+    for fault in report["faults"]:
+        place = f"segment {fault['segment']} offset {fault['offset']}"
+        lines.append(f"  {fault['kind']:<9} {place}: {fault['detail']}")
+    return lines
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number} {inert(name, 20)}" for name, number in counts.items()) or "none"
+
+
+def _clock(t_us: int) -> str:
+    return datetime.fromtimestamp(t_us / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,70 @@
+"""`memwatch status`: one look at a run. Loads no more than it must: its cost is its start-up."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from memwatch.domain.errors import SessionError
+from memwatch.runtime.target import guard_socket, newest_live, resolve
+from memwatch.runtime.thin_client import status_json
+
+_EXAMPLE = """examples:
+  memwatch status                      the newest live run
+  memwatch status night-7 --line       for a tmux status bar
+  memwatch status ./runs/night-7 --json
+
+exit status: 0 fine; 1 memory at intervene or above, crashed, killed, silent, or not recording;
+2 no such run."""
+
+
+def run(words: list[str]) -> int:
+    """Print what the dashboard shows; returns 1 when the run is not fine."""
+    parser = argparse.ArgumentParser(
+        prog="memwatch status",
+        description="One look at a run: everything the dashboard shows.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("target", nargs="?", help="run directory or run id; default: newest live")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="one JSON object, stable names")
+    shape.add_argument("--line", action="store_true", help="one line of at most 80 characters")
+    options = parser.parse_args(words)
+    path = resolve(options.target) if options.target else newest_live()
+    text = _read(path)
+    if options.json:
+        sys.stdout.write(text.decode() + "\n")
+    status = json.loads(text)
+    if not options.json:
+        from memwatch.cli.status_text import status_line, status_text
+
+        print(status_line(status) if options.line else status_text(status))
+    return exit_status(status)
+
+
+def exit_status(status: dict[str, Any]) -> int:
+    """Return 1 when a run is not fine."""
+    state = status["run"]["state"]
+    high = status["level"] in ("intervene", "emergency", "hard")
+    if state == "ended":
+        return 0
+    lost = state in ("crashed", "killed", "silent")
+    return int(high or lost or not status["guard"]["recording"])
+
+
+def _read(path: Path) -> bytes:
+    socket = guard_socket(path)
+    if socket is not None and socket.exists():
+        try:
+            return status_json(str(socket))
+        except SessionError:
+            pass  # a dead guard's socket: look for ourselves
+    import msgspec
+
+    from memwatch.runtime.one_look import Look
+
+    return msgspec.json.encode(Look(path).snapshot())

@@ -1,0 +1,103 @@
+"""`status` as words: a page, or one line. Reads the JSON object, whoever made it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, duration_text
+
+Status = dict[str, Any]
+
+
+def status_line(status: Status) -> str:
+    """Return one line of at most 80 characters, for a tmux status bar.
+
+    Starts with the worst word, so that a narrow bar cuts the rest.
+    """
+    run, memory = status["run"], _resource(status, "memory")
+    parts = [worst_word(status), inert(run["id"], 20), run["state"].upper().replace("_", "-")]
+    if memory and memory["used"] is not None:
+        share = "" if memory["share"] is None else f"{memory['share']:.0%} "
+        parts.append(f"mem {share}{bytes_text(memory['used'])}")
+        if memory["time_to_limit_s"]:
+            parts.append(f"limit {duration_text(memory['time_to_limit_s'][0])}")
+    if run["experiment"] is not None:
+        parts.append(f"exp {run['experiment']}")
+    age = status["checkpoints"]["age_s"]
+    parts.append(f"ckpt {duration_text(age)}")
+    if not status["guard"]["recording"]:
+        parts.insert(1, "NOT RECORDING")
+    return " ".join(parts)[:80]
+
+
+def worst_word(status: Status) -> str:
+    """Return the word of the light that needs a person most."""
+    order = ("CRIT", "ACT", "WARN", "watch", "ok")
+    words = {light["word"] for light in status["lights"]}
+    return next((word for word in order if word in words), "no data")
+
+
+def status_text(status: Status) -> str:
+    """Return a page of plain lines."""
+    run, guard = status["run"], status["guard"]
+    lines = [
+        f"{inert(run['id'], 60)}  {inert(run['agent'], 40)} pid {run['pid']}  "
+        f"{run['state'].upper().replace('_', '-')}  up {duration_text(run['uptime_s'])}",
+        _where(run),
+        _guarded(guard),
+        "",
+    ]
+    lines += [
+        f"{light['name']:<7} {light['word']:<7} {light['figure']:<16} {light['meaning']}".rstrip()
+        for light in status["lights"]
+    ]
+    windows = status["windows"]
+    head = "".join(f"{'+/min ' + window:>14}" for window in windows)
+    lines += ["", f"{'':<12}{'now':>7}{'entries':>9}{head}"]
+    lines += [_row(tier["name"], tier["bytes"], tier, windows) for tier in status["tiers"]]
+    for name in ("unaccounted", "memory"):
+        resource = _resource(status, name)
+        if resource:
+            lines.append(_row(name, resource["used"], resource, windows))
+    lines += ["", *_events(status)]
+    return "\n".join(line for line in lines)
+
+
+def _where(run: Status) -> str:
+    if run["experiment"] is None:
+        return "no experiment yet"
+    title = inert(run["experiment_title"], 60)
+    return f"experiment {run['experiment']} {title} ({run['phase'] or 'no phase'})"
+
+
+def _guarded(guard: Status) -> str:
+    if not guard["recording"]:
+        since = guard["not_recording_since_us"]
+        when = f" since {_clock(since)}" if since else ""
+        return f"NOT RECORDING{when}: {inert(guard['not_recording_why'], 120)}"
+    if not guard["pid"]:
+        return "no guard: the run is over"
+    return f"guard {guard['engine']}s, pid {guard['pid']}"
+
+
+def _row(name: str, size: float | None, figures: Status, windows: list[str]) -> str:
+    entries = figures.get("entries")
+    cells = "".join(f"{bytes_text(figures['growth_per_min'].get(w)):>14}" for w in windows)
+    return (
+        f"{inert(name, 12):<12}{bytes_text(size):>7}{'' if entries is None else entries:>9}{cells}"
+    )
+
+
+def _events(status: Status) -> list[str]:
+    newest = status["events"][-6:]
+    return [f"{_clock(event['t_us'])}  {inert(event['text'], 100)}" for event in newest]
+
+
+def _clock(t_us: int) -> str:
+    return datetime.fromtimestamp(t_us / 1e6).astimezone().strftime("%H:%M:%S")
+
+
+def _resource(status: Status, name: str) -> Status | None:
+    return next((r for r in status["resources"] if r["name"] == name), None)

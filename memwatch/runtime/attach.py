@@ -1,0 +1,84 @@
+"""A run directory -> a session with its guard, which is started when none is there.
+
+The guard is a process of its own session: it outlives the terminal that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from memwatch.config.locations import run_home, socket_path
+from memwatch.domain.errors import SessionError
+from memwatch.host.lock import holder
+from memwatch.ingest.open_run import open_run
+from memwatch.runtime.client import GuardSession
+from memwatch.runtime.target import run_key
+
+START_TIMEOUT_S = 20.0
+_POLL_S = 0.02
+LOG_FILE = "guard.log"
+
+
+class Attachment:
+    """Where the guard of one run is found; connects as often as it is asked to."""
+
+    def __init__(self, path: Path) -> None:
+        """Look at the run; raises TargetError when it is none that we may open."""
+        opened = open_run(path)
+        self.path = opened.path
+        self.run_id = opened.manifest.run_id
+        self.key = run_key(opened.path, self.run_id)
+        self.socket = socket_path(self.key)
+
+    @property
+    def guard_pid(self) -> int | None:
+        """Process of the guard that holds the run's lock; None when there is none."""
+        return holder(run_home(self.key) / "guard.lock")
+
+    def connect(self) -> GuardSession:
+        """Open a session with the guard that is there; raises SessionError when there is none."""
+        return GuardSession(self.socket)
+
+    def ensure(self) -> GuardSession:
+        """Open a session, starting the guard when there is none; raises SessionError."""
+        try:
+            return self.connect()
+        except SessionError:
+            return self._wait_for(self.start())
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start a guard that lives on without us."""
+        home = run_home(self.key, create=True)
+        with (home / LOG_FILE).open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "memwatch", "guard", str(self.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=os.sep,
+            )
+
+    def _wait_for(self, guard: subprocess.Popen[bytes]) -> GuardSession:
+        until = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < until:
+            try:
+                return self.connect()
+            except SessionError:
+                # It may have ended because another one was faster: that one will answer.
+                if guard.poll() is not None and self.guard_pid is None:
+                    break
+            time.sleep(_POLL_S)
+        raise SessionError(f"the guard did not start: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        try:
+            lines = (run_home(self.key) / LOG_FILE).read_text(errors="replace").split("\n")
+        except OSError:
+            return "it left no message"
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1][:200].removeprefix("memwatch: ") if said else "it left no message"

@@ -1,0 +1,271 @@
+"""The guard: one process that watches one run, records it and serves its viewers.
+
+    ingest thread   tailer, watcher      log → ring, history
+    probe thread    processes, disk      samples → guard.wal → ring
+    main thread     tick, 1 Hz           ring → snapshot → viewers; levels, meta.json, life cycle
+    server thread   socket               viewers; they can never hold up the others
+    history thread  DuckDB               the only thread that writes there
+
+The tick never waits for a disk, a process or a database. Source: architecture, decisions 1 to 3.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from pathlib import Path
+
+from memwatch.actuators.spool import Spool
+from memwatch.analytics.lights import PAST
+from memwatch.config.load import named_profile
+from memwatch.config.locations import run_home, socket_path
+from memwatch.config.schema import Profile
+from memwatch.domain.clock import Clock, SystemClock
+from memwatch.domain.command import Command
+from memwatch.domain.errors import ConfigError
+from memwatch.domain.snapshot import GuardInfo, Level, Snapshot
+from memwatch.domain.text import inert
+from memwatch.domain.units import share_text
+from memwatch.host.lock import FileLock
+from memwatch.host.process import boot_id, identity_of_run
+from memwatch.ingest.open_run import OpenedRun, open_run
+from memwatch.runtime.facts import GuardFacts, RunFacts
+from memwatch.runtime.history import History
+from memwatch.runtime.hub import GuardHub
+from memwatch.runtime.ingest_loop import IngestLoop
+from memwatch.runtime.ledger import Ledger
+from memwatch.runtime.meta_file import MetaFile
+from memwatch.runtime.probe_loop import ProbeLoop
+from memwatch.runtime.recorder import Recorder
+from memwatch.runtime.ring import Ring
+from memwatch.runtime.server import SessionServer
+from memwatch.runtime.snapshot_builder import SnapshotBuilder
+from memwatch.runtime.target import run_key
+
+TICK_S = 1.0
+WOKEN_S = 0.1
+"""Least time between two snapshots when a viewer waits and news came in."""
+LINGER_S = 60.0
+"""A guard ends this long after its run ended and its last viewer left."""
+
+
+class Guard:
+    """Watches one run until it is told to stop, or nobody needs it any more."""
+
+    def __init__(
+        self, path: Path, clock: Clock | None = None, *, linger_s: float = LINGER_S
+    ) -> None:
+        """Take the run over; raises TargetError or LockHeldError, and then wrote nothing."""
+        self._clock = clock = clock or SystemClock()
+        self._linger_s = linger_s
+        opened = open_run(path)
+        self.run_key = run_key(opened.path, opened.manifest.run_id)
+        home = run_home(self.run_key, create=True)
+        self._lock = FileLock.acquire(home / "guard.lock")
+        self._start_id = secrets.token_hex(8)
+        self._started_us = clock.wall_us()
+        self._seq = 0
+        self._level: Level = "normal"
+        self._built_changes = -1
+        self._build_lock = threading.Lock()
+        self._stop = threading.Event()
+        self._alone_since = time.monotonic()
+        self._run = RunFacts(path=str(opened.path), manifest=opened.manifest)
+        self._known_start = ""
+        self.profile, profile_trouble = _profile(opened.manifest.profile)
+
+        self.ring = Ring(self.profile, clock, boot_id())
+        own_wal = home / "wal"
+        self.recorder = Recorder(own_wal, clock)
+        self._history = History(home / "history.duckdb", clock)
+        self._ingest = IngestLoop(
+            opened.path, own_wal, self.ring, self._history.historian, self._news
+        )
+        self._probe = ProbeLoop(opened.path, home, self.profile, self.ring, self.recorder, clock)
+        self._probe.on_news = self._news
+        self._builder = SnapshotBuilder(self._run, self.profile, self.ring, clock)
+        spool = Spool(opened.path, opened.manifest.run_id)
+        self._ledger = Ledger(spool, self.recorder, clock)
+        self._ledger.serve("note", self._note)
+        self._ledger.serve("guard.stop", lambda _: self.stop())
+        self.hub = GuardHub(self.ring, self._history, self._build, self._submit)
+        self.socket = socket_path(self.run_key, create=True)
+        self._server = SessionServer(self.socket, self.run_key, self._start_id, self.hub)
+        self._meta = MetaFile(home, self.run_key, clock)
+        if profile_trouble:
+            self._tell(profile_trouble, "notice")
+
+    # -- life --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Watch until `stop` is called or nobody needs this guard any more."""
+        self._begin()
+        try:
+            self._loop()
+        finally:
+            self._end()
+
+    def stop(self) -> None:
+        """Ask the guard to end; from any thread, more than once does no harm."""
+        self._stop.set()
+        self.hub.wake.set()
+
+    def _begin(self) -> None:
+        self._history.start()
+        self._ingest.read_own_log()
+        self._history.prefill(self.ring)
+        self._ingest.read_present()
+        self._follow_start(self._run)
+        self._probe.look()
+        self._publish()
+        self._server.start()
+        self._ingest.start()
+        self._probe.start()
+
+    def _end(self) -> None:
+        self._server.stop()
+        self._probe.stop()
+        self._ingest.stop()
+        snapshot = self._build()
+        self.recorder.close()
+        self._ingest.read_own_log()
+        self._history.close()
+        self._meta.write(snapshot, final=True)
+        self._lock.release()
+
+    def _loop(self) -> None:
+        due = last = time.monotonic()
+        while not self._stop.is_set():
+            now = time.monotonic()
+            if now >= due:
+                self._tick()
+                due = max(due + TICK_S, now)
+                last = now
+            elif self._news_wanted() and now - last >= WOKEN_S:
+                self._publish()
+                last = now
+            until = due
+            if self._news_wanted():
+                until = min(due, last + WOKEN_S)
+            self.hub.wake.wait(max(until - time.monotonic(), 0))
+            self.hub.wake.clear()
+
+    def _news_wanted(self) -> bool:
+        return self.hub.wanted and self.ring.changed != self._built_changes
+
+    def _news(self) -> None:
+        if self.hub.wanted:
+            self.hub.wake.set()
+
+    def _tick(self) -> None:
+        self.ring.feed_growth()
+        self._ledger.follow(self.ring.state.commands, self._probe.alive is not False)
+        self._notice_restart()
+        snapshot = self._publish()
+        self._follow_level(snapshot)
+        self._probe.limit_bytes = snapshot.limits.binding.bytes if snapshot.limits.binding else None
+        self._meta.keep(snapshot)
+        self._leave_when_alone(snapshot)
+
+    def _publish(self) -> Snapshot:
+        snapshot = self._build()
+        self.hub.put(snapshot)
+        self._server.publish()
+        return snapshot
+
+    def _build(self) -> Snapshot:
+        with self._build_lock:
+            self._built_changes = self.ring.changed
+            self._seq += 1
+            return self._builder.build(self._seq, self._facts())
+
+    def _facts(self) -> GuardFacts:
+        since_us, why = self._trouble()
+        return GuardFacts(
+            guard=GuardInfo(
+                pid=os.getpid(),
+                recording=since_us is None,
+                not_recording_since_us=since_us,
+                not_recording_why=inert(why, 160),
+                started_us=self._started_us,
+                own=self._probe.own,
+                backfill_share=self._ingest.backfill_share,
+            ),
+            limits=self._probe.limits,
+            watch=self._ingest.watcher.mode,
+            watch_why=self._ingest.error or self._ingest.watcher.why,
+            position=self._ingest.position,
+            commands=self._ledger.newest(),
+            older_experiments=self._history.older_experiments,
+            alive=self._probe.alive,
+        )
+
+    def _trouble(self) -> tuple[int | None, str]:
+        """Return since when something is not recorded, and why."""
+        if self.recorder.since_us is not None:
+            return self.recorder.since_us, self.recorder.why
+        historian = self._history.historian
+        return (None, "") if historian.recording else (historian.since_us, historian.error or "")
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def _submit(self, command: Command) -> str:
+        alive = self._probe.alive is not False
+        name = self._ledger.submit(command, self._run.manifest.ops, alive)
+        self.ring.changed += 1
+        self._news()
+        return name
+
+    def _note(self, command: Command) -> None:
+        text = inert(str(command.args.get("text", "")), 160)
+        self.ring.take_guard(self.recorder.append("note", {"text": text}, sync=True))
+
+    def _tell(self, text: str, severity: str) -> None:
+        record = self.recorder.append("process", {"text": text, "severity": severity})
+        self.ring.take_guard(record)
+
+    def _follow_level(self, snapshot: Snapshot) -> None:
+        if snapshot.level == self._level or snapshot.run.state in PAST:
+            return
+        memory = snapshot.resource("memory")
+        share = memory.share if memory else None
+        limit = snapshot.limits.binding
+        why = f"{share_text(share)} of {limit.name if limit else 'no limit'}, was {self._level}"
+        self._level = snapshot.level
+        members = {"level": snapshot.level, "why": why, "share": share}
+        self.ring.take_guard(self.recorder.append("level", members))
+
+    def _notice_restart(self) -> None:
+        """Follow an agent that began again in the same directory, under a new process."""
+        start = self.ring.state.start
+        if start is None or start.start_id == self._known_start:
+            return
+        try:
+            opened: OpenedRun = open_run(Path(self._run.path))
+        except OSError:
+            return
+        self._follow_start(RunFacts(path=self._run.path, manifest=opened.manifest))
+
+    def _follow_start(self, run: RunFacts) -> None:
+        start = self.ring.state.start
+        self._known_start = start.start_id if start else ""
+        self._run = run
+        self._builder.run = run
+        self._probe.watch(identity_of_run(run.manifest))
+
+    def _leave_when_alone(self, snapshot: Snapshot) -> None:
+        now = time.monotonic()
+        if self._server.viewers or snapshot.run.state not in PAST:
+            self._alone_since = now
+        elif now - self._alone_since > self._linger_s:
+            self.stop()
+
+
+def _profile(name: str) -> tuple[Profile, str]:
+    """Return the profile that a run names, or the native one and what was wrong."""
+    try:
+        return named_profile(name), ""
+    except ConfigError as error:
+        return named_profile("native"), f"{error}; the native profile is used"

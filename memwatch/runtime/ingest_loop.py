@@ -1,0 +1,132 @@
+"""The thread that reads logs: file events are a hint, a sweep each second is the truth."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memwatch.ingest.tailer import LogTailer
+from memwatch.ingest.watcher import Watcher
+from memwatch.runtime.history_feed import HistoryFeed
+from memwatch.runtime.ring import Ring
+from memwatch.store.historian import Historian
+from memwatch.wal.segment import WAL_DIR
+
+_SWEEP_S = 1.0
+_OWN_LOG_S = 2.0
+
+
+class IngestLoop:
+    """Reads the agent's log into ring and history, and the guard's own log into the history."""
+
+    def __init__(
+        self,
+        run_dir: Path,
+        own_wal_dir: Path,
+        ring: Ring,
+        historian: Historian,
+        on_news: Callable[[], None],
+    ) -> None:
+        wal_dir = run_dir / WAL_DIR
+        self._ring = ring
+        self._on_news = on_news
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._tailer = LogTailer(wal_dir, "agent")
+        self._feed = HistoryFeed(historian, "agent", wal_dir)
+        self._historian = historian
+        self._own_wal_dir = own_wal_dir
+        self._own_tailer: LogTailer | None = None
+        self._own_feed = HistoryFeed(historian, "guard", own_wal_dir)
+        self._own_due = 0.0
+        ack_dir = run_dir / "control" / "ack"
+        self.watcher = Watcher([run_dir, wal_dir, ack_dir], self._wake)
+        self._thread = threading.Thread(target=self._run, name="memwatch-ingest", daemon=True)
+
+    @property
+    def position(self) -> str:
+        """Where reading stands, in words."""
+        place = self._tailer.position
+        return f"segment {place.segment} offset {place.offset}" if place else "no segment yet"
+
+    @property
+    def backfill_share(self) -> float | None:
+        """Share of older segments that is read; None when all are."""
+        return self._tailer.backfill_share
+
+    @property
+    def error(self) -> str | None:
+        """What the system refused at the last read."""
+        return self._tailer.error
+
+    def read_present(self) -> None:
+        """Read the newest segment to its end: called once before the first snapshot."""
+        while self._read_live():
+            pass
+
+    def read_own_log(self) -> None:
+        """Bring the guard's own log into the history, from where the history stands."""
+        if self._own_tailer is None:
+            positions = self._historian.positions("guard")
+            self._own_tailer = LogTailer(self._own_wal_dir, "guard", positions)
+        tailer = self._own_tailer
+        while True:
+            for batch in tailer.poll():
+                self._own_feed.offer(batch)
+            if tailer.more:
+                continue
+            older = tailer.backfill()
+            if older is None:
+                return
+            self._own_feed.offer(older)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self.watcher.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop following and read what is there one last time."""
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(timeout=10)
+        self.watcher.stop()
+        self.read_present()
+        self.read_own_log()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if not self._pass():
+                self._wake.wait(_SWEEP_S)
+                self._wake.clear()
+
+    def _pass(self) -> bool:
+        busy = self._read_live()
+        if not busy:
+            busy = self._read_older()
+        busy |= self._feed.catch_up()
+        now = time.monotonic()
+        if now >= self._own_due:
+            self._own_due = now + _OWN_LOG_S
+            self.read_own_log()
+            self._own_feed.catch_up()
+        return busy
+
+    def _read_live(self) -> bool:
+        batches = self._tailer.poll()
+        for batch in batches:
+            self._ring.take(batch)
+            self._feed.offer(batch)
+        if batches:
+            self._on_news()
+        return self._tailer.more
+
+    def _read_older(self) -> bool:
+        batch = self._tailer.backfill()
+        if batch is None:
+            return False
+        self._ring.take(batch)
+        self._feed.offer(batch)
+        return True

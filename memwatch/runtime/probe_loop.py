@@ -1,0 +1,168 @@
+"""The thread that measures: process tree, disk, limits, and what the guard itself costs.
+
+Each look is written to `guard.wal` before it is shown. Nothing here can hold up the tick.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memwatch.config.schema import Profile
+from memwatch.domain.clock import Clock
+from memwatch.domain.sample import DiskSample, TreeSample
+from memwatch.domain.snapshot import Limit, Own
+from memwatch.host.disk import directory_bytes, disk_sample
+from memwatch.host.limits import host_memory, memory_limits
+from memwatch.host.process import Identity
+from memwatch.ingest.probe import TreeProbe
+from memwatch.runtime.recorder import Recorder
+from memwatch.runtime.ring import Ring
+
+_SLOW_S = 10.0
+_GONE_S = 5.0
+
+
+class ProbeLoop:
+    """Samples one agent at the period of its profile, faster when asked to."""
+
+    def __init__(
+        self,
+        run_dir: Path,
+        home: Path,
+        profile: Profile,
+        ring: Ring,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._run_dir = run_dir
+        self._home = home
+        self._profile = profile
+        self._ring = ring
+        self._recorder = recorder
+        self._clock = clock
+        self._probe: TreeProbe | None = None
+        self._identity: Identity | None = None
+        self._slow_due = 0.0
+        self._disk: DiskSample | None = None
+        self._cpu = (time.monotonic(), 0.0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memwatch-probe", daemon=True)
+        self.period_s = profile.probe.period_s
+        self.limits: tuple[Limit, ...] = ()
+        self.alive: bool | None = None
+        self.own = Own()
+        self.limit_bytes: int | None = None
+        """The binding limit, written beside each sample."""
+        self.on_news: Callable[[], None] = lambda: None
+
+    def watch(self, identity: Identity | None) -> None:
+        """Watch this process from now on; None when the run names none that lives here."""
+        self._identity = identity
+        self._probe = TreeProbe(identity, self._clock) if identity else None
+        self.alive = None if identity else False
+        self._slow_due = 0.0
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._cpu = (time.monotonic(), _cpu_s())
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop measuring."""
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def look(self) -> None:
+        """Measure once."""
+        if time.monotonic() >= self._slow_due:
+            self._slow_due = time.monotonic() + min(_SLOW_S, self._profile.probe.disk_s)
+            self._look_slowly()
+        probe = self._probe
+        if probe is None:
+            return
+        was_alive = self.alive
+        sample = probe.sample()
+        self.alive = sample.alive
+        unaccounted = self._ring.take_tree(sample)
+        if sample.processes or was_alive:
+            self._recorder.append("probe", self._members(sample, unaccounted))
+            self._disk = None
+        if was_alive and not sample.alive:
+            self._tell_end(sample)
+        self.on_news()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            self.look()
+            due += self.period_s if self.alive else _GONE_S
+            now = time.monotonic()
+            due = max(due, now)  # a slow look is not made up for
+            self._stop.wait(due - now)
+
+    def _look_slowly(self) -> None:
+        disk = disk_sample(self._run_dir, self._clock)
+        if disk is not None:
+            self._disk = disk
+            self._ring.take_disk(disk)
+        identity = self._identity
+        if identity is not None and self.alive is not False:
+            self.limits = (*memory_limits(identity.pid), *self._host_limit())
+        self.own = self._own()
+
+    def _host_limit(self) -> tuple[Limit, ...]:
+        host = host_memory()
+        if host is None:
+            return ()
+        tree = self._ring.tree
+        reachable = host[1] + (tree.used_bytes if tree else 0)
+        why = "available now plus the agent's own usage"
+        return (Limit(name="host memory", bytes=reachable, why=why),)
+
+    def _own(self) -> Own:
+        now, cpu = time.monotonic(), _cpu_s()
+        then, before = self._cpu
+        self._cpu = (now, cpu)
+        percent = (cpu - before) / (now - then) * 100 if now > then else None
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        rss = pages * os.sysconf("SC_PAGE_SIZE")
+        return Own(rss_bytes=rss, cpu_percent=percent, disk_bytes=directory_bytes(self._home))
+
+    def _members(self, sample: TreeSample, unaccounted: int | None) -> dict[str, Any]:
+        members: dict[str, Any] = {
+            "alive": sample.alive,
+            "rss_bytes": sample.rss_bytes,
+            "swap_bytes": sample.swap_bytes,
+            "processes": sample.processes,
+            "orphans": sample.orphans,
+            "threads": sample.threads,
+            "fds": sample.fds,
+            "unaccounted_bytes": unaccounted,
+            "limit_bytes": self.limit_bytes,
+        }
+        if self._disk is not None:
+            members["disk"] = {
+                "free_bytes": self._disk.free_bytes,
+                "total_bytes": self._disk.total_bytes,
+                "run_bytes": self._disk.run_bytes,
+            }
+        return {name: value for name, value in members.items() if value is not None}
+
+    def _tell_end(self, sample: TreeSample) -> None:
+        left = f", {sample.processes} of its processes live on" if sample.processes else ""
+        said = self._ring.state.end is not None
+        text = f"the agent's process has ended{left}"
+        severity = "notice" if said else "error"
+        told = {"text": text, "severity": severity}
+        self._ring.take_guard(self._recorder.append("process", told))
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,106 @@
+"""What only the guard knows, written to `guard.wal` before it is shown or acted on.
+
+A full disk does not stop the live view: the recorder says since when nothing is recorded, tries
+again by itself, and writes the gap down as soon as it can.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memwatch.agent.log import LogWriter
+from memwatch.domain.clock import Clock
+from memwatch.domain.errors import LogError
+from memwatch.domain.record import Record
+
+RETRY_US = 5_000_000
+
+OpenLog = Callable[[], LogWriter]
+
+
+class Recorder:
+    """Appends records to the guard's own log. Thread-safe."""
+
+    def __init__(self, wal_dir: Path, clock: Clock, open_log: OpenLog | None = None) -> None:
+        self._clock = clock
+        self._open = open_log or (lambda: LogWriter(wal_dir, clock=clock))
+        self._lock = threading.Lock()
+        self._log: LogWriter | None = None
+        self._since_us: int | None = None
+        self._why = ""
+        self._retry_us = 0
+        self._start()
+
+    @property
+    def since_us(self) -> int | None:
+        """Wall time since which nothing is recorded; None while all is."""
+        return self._since_us
+
+    @property
+    def why(self) -> str:
+        """Why nothing is recorded."""
+        return self._why
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes that this recorder appended."""
+        return self._log.bytes_written if self._log else 0
+
+    @property
+    def last_lsn(self) -> int:
+        """Newest number of the log; 0 when it could not be opened."""
+        return self._log.last_lsn if self._log else 0
+
+    def append(self, kind: str, members: dict[str, Any], *, sync: bool = False) -> Record:
+        """Record; returns what was to be written, with lsn 0 while the disk refuses."""
+        with self._lock:
+            now_us, boot_us = self._clock.wall_us(), self._clock.boot_us()
+            lsn = None
+            if self._since_us is None or self._resumed(now_us, boot_us):
+                lsn = self._try(kind, members, sync)
+                if lsn is None:
+                    self._failed(now_us, boot_us)
+            return Record(lsn or 0, now_us, boot_us, kind, members)
+
+    def close(self) -> None:
+        """Sync and close."""
+        with self._lock:
+            if self._log is not None:
+                try:
+                    self._log.close()
+                except LogError as error:
+                    self._why = str(error)
+
+    def _start(self) -> None:
+        try:
+            self._log = self._open()
+        except LogError as error:
+            self._why = str(error)
+            self._failed(self._clock.wall_us(), self._clock.boot_us())
+
+    def _try(self, kind: str, members: dict[str, Any], sync: bool) -> int | None:
+        try:
+            if self._log is None:
+                self._log = self._open()
+            return self._log.append(kind, members, sync=sync)
+        except LogError as error:
+            self._why = str(error)
+            return None
+
+    def _failed(self, now_us: int, boot_us: int) -> None:
+        if self._since_us is None:
+            self._since_us = now_us
+        self._retry_us = boot_us + RETRY_US
+
+    def _resumed(self, now_us: int, boot_us: int) -> bool:
+        if boot_us < self._retry_us:
+            return False
+        gap = {"from_us": self._since_us, "until_us": now_us, "why": self._why}
+        if self._try("gap", gap, False) is None:
+            self._failed(now_us, boot_us)
+            return False
+        self._since_us, self._why = None, ""
+        return True

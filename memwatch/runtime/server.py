@@ -1,0 +1,213 @@
+"""The guard's socket: any number of viewers, none of which can hold the guard up.
+
+An event loop on a thread of its own. A viewer that does not read is dropped after a while; a
+peer of another user is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from memwatch.domain.command import Command
+from memwatch.domain.errors import MemwatchError, SessionError
+from memwatch.domain.sample import Column
+from memwatch.domain.snapshot import Event
+from memwatch.runtime import wire
+
+_SEND_TIMEOUT_S = 10.0
+_LONGEST_WAIT_S = 30.0
+_MAX_COLUMNS = 2000
+_MAX_EVENTS = 1000
+
+Message = dict[str, Any]
+
+
+class Hub(Protocol):
+    """What the server asks of the guard. All but `want` may block for a moment."""
+
+    def newest(self) -> tuple[int, bytes]:
+        """Return sequence number and msgpack bytes of the newest snapshot."""
+        ...
+
+    def want(self) -> None:
+        """Say that a viewer waits for a newer snapshot."""
+        ...
+
+    def status(self) -> bytes:
+        """Return a fresh snapshot as JSON."""
+        ...
+
+    def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
+        """Return a resource's course."""
+        ...
+
+    def events(self, after: int, limit: int, t0_us: int | None, t1_us: int | None) -> list[Event]:
+        """Return events."""
+        ...
+
+    def submit(self, command: Command) -> str:
+        """Take a request; return its id."""
+        ...
+
+
+class SessionServer:
+    """Serves one run on one Unix socket."""
+
+    def __init__(self, path: Path, run_key: str, start_id: str, hub: Hub) -> None:
+        self._path = path
+        self._hello = wire.pack(wire.hello(start_id, [run_key]))
+        self._run_key = run_key
+        self._hub = hub
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._fresh: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="memwatch-server", daemon=True)
+        self._listening = threading.Event()
+        self._failure: OSError | None = None
+        self._stop: asyncio.Event | None = None
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix="memwatch-query")
+        self.viewers = 0
+        """Connections that asked for snapshots and are still there."""
+
+    def start(self) -> None:
+        """Listen; raises SessionError when the socket cannot be made."""
+        self._thread.start()
+        self._listening.wait()
+        if self._failure is not None:
+            raise SessionError(f"cannot listen on {self._path}: {self._failure.strerror}")
+
+    def publish(self) -> None:
+        """Wake the viewers: there is a newer snapshot. From any thread."""
+        self._call(lambda: self._fresh.set() if self._fresh else None)
+
+    def stop(self) -> None:
+        """Close all connections and remove the socket."""
+        self._call(lambda: self._stop.set() if self._stop else None)
+        self._thread.join(timeout=5)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has just been closed
+                loop.call_soon_threadsafe(action)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fresh, self._stop = asyncio.Event(), asyncio.Event()
+        try:
+            self._path.unlink(missing_ok=True)  # we hold the run's lock: it can only be a dead one
+            server = await asyncio.start_unix_server(self._connected, self._path)
+            self._path.chmod(0o600)
+        except OSError as error:
+            self._failure = error
+            return
+        finally:
+            self._listening.set()
+        async with server:
+            await self._stop.wait()
+        self._path.unlink(missing_ok=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = _Connection(reader, writer)
+        try:
+            if not _is_ours(writer.get_extra_info("socket")):
+                return
+            await connection.send(self._hello)
+            wire.check_hello(await connection.receive())
+            while True:
+                await self._answer(connection, await connection.receive())
+        except (SessionError, OSError, EOFError, TimeoutError):
+            pass  # the viewer is gone, or is none: nothing to tell it
+        finally:
+            self.viewers -= connection.watches
+            writer.close()
+
+    async def _answer(self, connection: _Connection, request: Message) -> None:
+        number = request.get("id")
+        try:
+            result = await self._result(connection, request)
+            answer = {"id": number, "ok": True, "result": result}
+        except MemwatchError as error:
+            answer = {"id": number, "ok": False, "error": str(error)}
+        except (TypeError, ValueError, KeyError, msgspec.ValidationError) as error:
+            answer = {"id": number, "ok": False, "error": f"a request that makes no sense: {error}"}
+        await connection.send(wire.pack(answer))
+
+    async def _result(self, connection: _Connection, request: Message) -> Any:
+        hub = self._hub
+        match request.get("call"):
+            case "latest":
+                return await self._latest(connection, request)
+            case "status":
+                return {"json": await self._work(hub.status), "ready": True}
+            case "series":
+                columns = min(max(int(request["columns"]), 1), _MAX_COLUMNS)
+                span = int(request["t0_us"]), int(request["t1_us"])
+                return await self._work(hub.series, str(request["resource"]), *span, columns)
+            case "events":
+                limit = min(max(int(request["limit"]), 1), _MAX_EVENTS)
+                times = request.get("t0_us"), request.get("t1_us")
+                return await self._work(hub.events, int(request["after"]), limit, *times)
+            case "submit":
+                command = msgspec.convert(request["command"], Command)
+                return await self._work(hub.submit, command)
+            case other:
+                raise SessionError(f"this guard does not know the call {str(other)[:40]!r}")
+
+    async def _latest(self, connection: _Connection, request: Message) -> Any:
+        if not connection.watches:
+            connection.watches = 1
+            self.viewers += 1
+        after = int(request.get("after_seq", 0))
+        loop = asyncio.get_running_loop()
+        wait_s = min(max(float(request.get("timeout_s", 10.0)), 0.0), _LONGEST_WAIT_S)
+        until = loop.time() + wait_s
+        while True:
+            seq, snapshot = self._hub.newest()
+            if seq > after or after > seq + 1_000_000:
+                return msgspec.Raw(snapshot)
+            left = until - loop.time()
+            if left <= 0 or self._fresh is None:
+                return None
+            self._fresh.clear()
+            self._hub.want()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._fresh.wait(), left)
+
+    async def _work(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._workers, call, *arguments)
+
+
+class _Connection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.watches = 0
+
+    async def receive(self) -> Message:
+        header = await self._reader.readexactly(wire.HEADER_BYTES)
+        return wire.unpack(await self._reader.readexactly(wire.body_bytes(header)))
+
+    async def send(self, frame: bytes) -> None:
+        self._writer.write(frame)
+        await asyncio.wait_for(self._writer.drain(), _SEND_TIMEOUT_S)
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    """Whether the peer runs as our user."""
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return bool(struct.unpack("3i", peer)[1] == os.geteuid())

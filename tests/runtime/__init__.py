@@ -1,0 +1,1 @@
+"""Tests of guard, ring, session and recorder."""
