@@ -1,0 +1,315 @@
+"""The dashboard: takes snapshots from the bridge, paints frames, turns keys into views and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec.structs import replace
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+
+from memwatch.config.locations import theme_dirs
+from memwatch.domain.command import Command
+from memwatch.domain.snapshot import Event, Snapshot
+from memwatch.domain.text import inert
+from memwatch.ui import actions, messages, view
+from memwatch.ui.bridge import Bridge
+from memwatch.ui.cost import CostMeter
+from memwatch.ui.event_log import KEPT, EventLog, with_answer, with_snapshot
+from memwatch.ui.frame import Frame
+from memwatch.ui.screens.dashboard import DashboardScreen
+from memwatch.ui.theme import chosen_name, load_look
+from memwatch.ui.view import View
+from memwatch.ui.widgets.chart import Drawing
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from memwatch.runtime.session import Session
+    from memwatch.ui.widgets.lines import LinesView
+
+SAID_S = 5.0
+"""How long a passing word stays."""
+REFRESHES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class DashboardApp(App[None]):
+    """The dashboard on one session.
+
+    `connect` is called in threads, again after each loss, once per thread: a session is used by
+    the thread that made it alone. It raises SessionError when there is nobody to talk to.
+    """
+
+    CSS_PATH = "memwatch.tcss"
+    TITLE = "memwatch"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "run('quit')", "quit", show=False, priority=True),
+        *(
+            Binding(",".join(one.keys), f"run('{one.id}')", one.label, show=False, id=one.id)
+            for one in actions.ACTIONS
+        ),
+    ]
+
+    def __init__(  # noqa: PLR0913 - one argument per thing the command line decides
+        self,
+        connect: Callable[[], Session],
+        *,
+        theme: str = "auto",
+        ascii_only: bool = False,
+        view_only: bool = False,
+        target: str = "",
+        refresh_s: float = 1.0,
+        dirs: Sequence[Path] | None = None,
+        driver_class: Any = None,
+    ) -> None:
+        super().__init__(driver_class=driver_class)
+        self.animation_level = "none"
+        self.look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
+        self.ascii_only = ascii_only
+        self.bridge = Bridge(connect, self.post_message, refresh_s)
+        glyphs = self.look.ascii_glyphs if ascii_only else self.look.glyphs
+        self.frame = Frame(glyphs=glyphs, view_only=view_only, target=target, refresh_s=refresh_s)
+        self._events = EventLog()
+        self._newest: Snapshot | None = None
+        self._cost = CostMeter(self._bytes_written)
+        self._leak_asked = False
+        self._requests = 0
+        self._said = 0
+        self.register_theme(self.look.textual)
+        self.theme = self.look.textual.name
+
+    # -- life --------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[Any]:
+        """Open with the dashboard."""
+        self.dashboard = DashboardScreen(self._ask_chart, self._dress)
+        return self.dashboard
+
+    def on_load(self) -> None:
+        """Connect while the screen is still being set up."""
+        self.bridge.start()
+
+    def on_mount(self) -> None:
+        """Fit borders to the terminal."""
+        self.dashboard.set_class(self.ascii_only, "-ascii")
+
+    def on_unmount(self) -> None:
+        """Let the threads end."""
+        self.bridge.stop()
+
+    def _dress(self, widget: LinesView) -> None:
+        widget.dress(self.look.styles, self.ascii_only)
+
+    def _bytes_written(self) -> int | None:
+        return getattr(self._driver, "bytes_written", None)
+
+    # -- frames ------------------------------------------------------------------------------
+
+    @on(messages.SnapshotReady)
+    def _snapshot_ready(self) -> None:
+        snapshot = self.bridge.take()
+        if snapshot is None:
+            return
+        self._newest = snapshot
+        self._events = with_snapshot(self._events, snapshot)
+        if not self._events.complete:
+            self.bridge.ask("events", lambda session: session.events(0, KEPT))
+        self._next_frame()
+
+    @on(messages.LinkChanged)
+    def _link_changed(self) -> None:
+        self._next_frame()
+
+    def _next_frame(self) -> None:
+        """Paint what is known now; a frozen view keeps its snapshot."""
+        frozen = self.frame.view.frozen and self.frame.snapshot is not None
+        snapshot = self.frame.snapshot if frozen else self._newest
+        self._show(
+            replace(
+                self.frame,
+                snapshot=snapshot,
+                link=self.bridge.link,
+                own=self._cost.look(),
+                events=self.frame.events if frozen else self._events_in_view(),
+            )
+        )
+
+    def _show(self, frame: Frame) -> None:
+        self.frame = frame
+        self.dashboard.update(frame)
+        top = self.screen
+        if top is not self.dashboard and hasattr(top, "update"):
+            top.update(frame)
+
+    def _events_in_view(self) -> tuple[Event, ...]:
+        drawing = self.dashboard.chart.drawing if self.dashboard.is_mounted else None
+        if self.frame.view.live or drawing is None:
+            return self._events.events
+        return drawing.course.events
+
+    def say(self, text: str) -> None:
+        """Show a passing word at the foot."""
+        self._said += 1
+        number = self._said
+        self._show(replace(self.frame, said=inert(text, 160)))
+        self.set_timer(SAID_S, lambda: self._unsay(number))
+
+    def _unsay(self, number: int) -> None:
+        if number == self._said:
+            self._show(replace(self.frame, said=""))
+
+    # -- answers of the bridge ---------------------------------------------------------------
+
+    def _ask_chart(self, job: Callable[[Session], Drawing]) -> None:
+        self.bridge.ask("chart", job)
+
+    @on(messages.Answered)
+    def _answered(self, message: messages.Answered) -> None:
+        if not self.bridge.is_newest(message.slot, message.number):
+            return
+        if message.slot == "chart":
+            drawing = message.answer if isinstance(message.answer, Drawing) else None
+            self.dashboard.chart.take(drawing)
+            if not self.frame.view.live:
+                self._next_frame()
+        elif message.slot == "events" and isinstance(message.answer, list):
+            self._events = with_answer(self._events, message.answer)
+            self._next_frame()
+        elif message.error:
+            self.say(f"not sent: {message.error}")
+
+    def _submit(self, command: Command, words: str) -> None:
+        self._requests += 1
+        self.bridge.ask(f"request {self._requests}", lambda session: session.submit(command))
+        self.say(words)
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def action_run(self, name: str) -> None:
+        """Do what the table says, or say why not."""
+        action = actions.BY_ID[name]
+        why_not = actions.refusal(action, self._newest, view_only=self.frame.view_only)
+        if why_not:
+            self.say(f"{action.shown} {action.label}: {why_not}")
+            return
+        verb, _, argument = name.partition(":")
+        change = _VIEW_CHANGES.get(verb)
+        if change is not None:
+            self._change_view(change)
+        elif argument:
+            getattr(self, f"_do_{verb}")(argument)
+        else:
+            getattr(self, f"_do_{verb}")()
+
+    def _change_view(self, change: Callable[[View, view.Bounds], View]) -> None:
+        self.frame = replace(self.frame, view=change(self.frame.view, self.frame.bounds))
+        self._next_frame()
+
+    def _do_checkpoint(self) -> None:
+        self._submit(actions.checkpoint_command(), "checkpoint asked for")
+
+    def _do_leak(self) -> None:
+        self._leak_asked = not self._leak_is_on()
+        words = "leak asked for" if self._leak_asked else "end of the leak asked for"
+        self._submit(actions.leak_command(on=self._leak_asked), words)
+
+    def _leak_is_on(self) -> bool:
+        stated = self._newest.extra.get("leak_mb_per_min") if self._newest else None
+        return stated > 0 if isinstance(stated, int | float) else self._leak_asked
+
+    def _do_note(self) -> None:
+        from memwatch.ui.screens.overlay import NoteScreen
+
+        self.push_screen(NoteScreen(classes="-ascii" if self.ascii_only else None))
+
+    @on(messages.NoteWritten)
+    def _note_written(self, message: messages.NoteWritten) -> None:
+        self._submit(actions.note_command(message.text), "note sent")
+
+    def _do_panel(self, name: str) -> None:
+        self.dashboard.bring_to_front(name)
+
+    def _do_next_panel(self, step: str) -> None:
+        self.dashboard.bring_to_front(self.dashboard.neighbour(int(step)))
+
+    @on(messages.PanelFocused)
+    def _panel_focused(self, message: messages.PanelFocused) -> None:
+        if message.panel != self.frame.panel:
+            self._show(replace(self.frame, panel=message.panel))
+
+    def _do_full(self) -> None:
+        self.dashboard.one_panel = not self.dashboard.one_panel
+        self.dashboard.choose_layout()
+
+    def _do_slower(self) -> None:
+        self._set_refresh(next((s for s in REFRESHES_S if s > self.bridge.refresh_s), 10.0))
+
+    def _do_faster(self) -> None:
+        slower = [s for s in REFRESHES_S if s < self.bridge.refresh_s]
+        self._set_refresh(slower[-1] if slower else REFRESHES_S[0])
+
+    def _set_refresh(self, seconds: float) -> None:
+        self.bridge.refresh_s = seconds
+        self.frame = replace(self.frame, refresh_s=seconds)
+        self.say(f"an update each {seconds:g} s")
+
+    @on(messages.EvidenceRequested)
+    def _evidence_requested(self, message: messages.EvidenceRequested) -> None:
+        self._open_evidence(message.panel)
+
+    def _do_evidence(self) -> None:
+        self._open_evidence(self.frame.panel)
+
+    def _open_evidence(self, panel: str) -> None:
+        from memwatch.ui.panels.evidence import evidence_lines
+
+        title = f"where the figures come from: {panel}"
+        self._open(title, lambda frame, width: evidence_lines(panel, frame, width))
+
+    def _do_help(self) -> None:
+        from memwatch.ui.panels.help import help_lines
+
+        self._open("keys", help_lines)
+
+    def _open(self, title: str, draw: Callable[[Frame, int], list[Any]]) -> None:
+        from memwatch.ui.screens.overlay import Overlay
+
+        overlay = Overlay(self.frame, title, draw, self._dress)
+        overlay.set_class(self.ascii_only, "-ascii")
+        self.push_screen(overlay)
+
+    def _do_mouse(self) -> None:
+        switch = getattr(self._driver, "switch_mouse", None)
+        if switch is None:
+            self.say("this terminal has no mouse")
+        else:
+            self.say("mouse on" if switch() else "mouse off")
+
+    def _do_redraw(self) -> None:
+        forget = getattr(self._driver, "forget", None)
+        if forget is not None:
+            forget()
+        self.refresh(layout=True)
+
+    def _do_quit(self) -> None:
+        self.exit()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Offer every action by name in the command palette."""
+        for action in actions.ACTIONS:
+            label = f"{action.label} ({action.shown})"
+            yield SystemCommand(label, action.help, lambda name=action.id: self.action_run(name))
+
+
+_VIEW_CHANGES: dict[str, Callable[[View, view.Bounds], View]] = {
+    "zoom_in": view.zoom_in,
+    "zoom_out": view.zoom_out,
+    "pan_back": view.pan_back,
+    "pan_forward": view.pan_forward,
+    "to_now": view.to_now,
+    "freeze": view.toggle_freeze,
+}

@@ -1,0 +1,1 @@
+"""The chart: model, canvas and picture, none of which knows an app."""

@@ -1,0 +1,145 @@
+"""What a chart asks the session for: the columns of each series, and the events in that span.
+
+Columns lie on a fixed grid of time, so that a finished column never changes again, and the span
+moves on by blocks of columns: the picture stands still while it fills up on the right, which is
+calm to look at and cheap to send.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from memwatch.domain.sample import Column
+from memwatch.domain.snapshot import Event, Snapshot
+from memwatch.ui.view import Bounds, View, window_s
+
+if TYPE_CHECKING:
+    from memwatch.runtime.session import Session
+
+MAX_TIERS = 5
+OTHERS = "others"
+_BLOCKS = 12
+_EVENTS = 400
+_HOLD_US = 75_000_000
+"""A tier is sampled on change and at least each minute: until then its last value holds."""
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Columns of equal width on the grid of time."""
+
+    first: int
+    """Number of the first column on the grid: it starts at first × step_us."""
+    step_us: int
+    columns: int
+    now_us: int
+    """Columns that begin after this lie in the future."""
+
+    @property
+    def t0_us(self) -> int:
+        """Left edge."""
+        return self.first * self.step_us
+
+    @property
+    def t1_us(self) -> int:
+        """Right edge."""
+        return (self.first + self.columns) * self.step_us
+
+    def column_of(self, t_us: int) -> int:
+        """Return the column that an instant falls in; it may lie outside."""
+        return t_us // self.step_us - self.first
+
+
+class Course(Struct, frozen=True, kw_only=True, eq=False):
+    """Everything that was recorded in a span."""
+
+    span: Span
+    memory: tuple[float | None, ...]
+    """Last value of the tree per column; None = gap or future."""
+    peaks: tuple[float | None, ...]
+    """Greatest value of the tree per column."""
+    tiers: tuple[tuple[str, tuple[float, ...]], ...]
+    """Name and bytes per column, lowest layer first."""
+    events: tuple[Event, ...] = ()
+
+
+def span_of(view: View, bounds: Bounds, columns: int) -> Span:
+    """Return the grid of a view in a chart of so many columns."""
+    step_us = max(math.ceil(window_s(view, bounds) * 1e6 / columns), 1)
+    if view.end_us is not None:
+        last = view.end_us // step_us
+    else:
+        block = max(columns // _BLOCKS, 1)
+        last = (bounds.now_us // step_us // block + 1) * block - 1
+    first = last - columns + 1
+    return Span(first=first, step_us=step_us, columns=columns, now_us=bounds.now_us)
+
+
+def layer_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the tiers that get a layer of their own; more than five share the last."""
+    names = tuple(tier.name for tier in snapshot.tiers)
+    return names if len(names) <= MAX_TIERS else (*names[: MAX_TIERS - 1], OTHERS)
+
+
+def fetch(session: Session, span: Span, tiers: tuple[str, ...]) -> Course:
+    """Ask the session for a span. Raises SessionError."""
+    memory = _finite(session.series("memory", span.t0_us, span.t1_us, span.columns), span)
+    recorded = [column is not None for column in memory]
+    hold = max(_HOLD_US // span.step_us, 1)
+    bytes_of = {
+        name: _held(
+            _finite(session.series(f"tier:{name}", span.t0_us, span.t1_us, span.columns), span),
+            recorded,
+            hold,
+        )
+        for name in tiers
+    }
+    events = session.events(0, _EVENTS, span.t0_us, span.t1_us)
+    return Course(
+        span=span,
+        memory=tuple(column.last if column else None for column in memory),
+        peaks=tuple(column.max if column else None for column in memory),
+        tiers=_layers(bytes_of),
+        events=tuple(events),
+    )
+
+
+def _finite(columns: list[Column], span: Span) -> list[Column | None]:
+    """Return one entry per column of the span; None where there is no number to draw."""
+    kept: list[Column | None] = []
+    for index in range(span.columns):
+        column = columns[index] if index < len(columns) else None
+        future = (span.first + index) * span.step_us > span.now_us
+        if column is None or future or column.gap or not _is_number(column.last):
+            kept.append(None)
+        else:
+            peak = column.max if _is_number(column.max) else column.last
+            kept.append(Column(column.min, peak, column.last))
+    return kept
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value >= 0
+
+
+def _held(columns: list[Column | None], recorded: list[bool], hold: int) -> tuple[float, ...]:
+    """Return the bytes of a tier per column, holding its last value while the run is recorded."""
+    values: list[float] = []
+    held, age = 0.0, hold
+    for column, there in zip(columns, recorded, strict=True):
+        if column is not None and column.last is not None:
+            held, age = column.last, 0
+        else:
+            age += 1
+        values.append(held if there and age < hold else 0.0)
+    return tuple(values)
+
+
+def _layers(bytes_of: dict[str, tuple[float, ...]]) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    if len(bytes_of) <= MAX_TIERS:
+        return tuple(bytes_of.items())
+    own = list(bytes_of.items())[: MAX_TIERS - 1]
+    rest = list(bytes_of.values())[MAX_TIERS - 1 :]
+    return (*own, (OTHERS, tuple(sum(column) for column in zip(*rest, strict=True))))

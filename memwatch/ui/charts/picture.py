@@ -1,0 +1,124 @@
+"""Chart model and its glyphs -> lines with axes, labels, marks and styles. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memwatch.domain.snapshot import Snapshot
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text
+from memwatch.ui.charts.course import OTHERS, layer_names
+from memwatch.ui.charts.model import ChartModel
+from memwatch.ui.frame import Glyphs
+from memwatch.ui.line import Line, cut, cut_line, fit, width_of
+
+LEFT = 6
+"""Cells of the value axis."""
+BELOW = 2
+"""Lines under the plot: marks and time axis."""
+LEAST_COLUMNS = 16
+LEAST_ROWS = 3
+
+
+def right_cells(width: int) -> int:
+    """Return the cells that threshold labels get in a chart of this width."""
+    return 15 if width >= 72 else 10 if width >= 50 else 0
+
+
+def plot_columns(width: int) -> int:
+    """Return the columns of the plot area in a chart of this width; 0 when it has no room."""
+    columns = width - LEFT - right_cells(width)
+    return columns if columns >= LEAST_COLUMNS else 0
+
+
+def picture(model: ChartModel, rows: Sequence[str], glyphs: Glyphs, width: int) -> list[Line]:
+    """Return the plot with its axes: `model.rows` + 2 lines of `width` cells."""
+    values = dict(model.value_labels)
+    thresholds = {line.row: line for line in model.thresholds}
+    styles = glyph_styles(len(model.layers) - 1, glyphs)
+    room = right_cells(width)
+    lines: list[Line] = []
+    for index, row_text in enumerate(rows):
+        row = model.rows - index
+        threshold = thresholds.get(row)
+        line: Line = [(f"{values.get(row, ''):>{LEFT - 1}}", "dim"), ("│", "dim")]
+        line += _coloured(row_text, styles, glyphs.line, threshold.style if threshold else "dim")
+        label, style = (threshold.label, threshold.style) if threshold else ("", "")
+        if model.beyond and row == model.rows and not threshold:
+            label, style = f"↑{model.beyond}", "dim"
+        line.append((fit(f" {label}" if label else "", room), style))
+        lines.append(line)
+    if model.empty and len(lines) > 2:
+        note = "nothing recorded in this span"
+        lines[len(rows) // 2] = [(" " * LEFT, ""), (fit(note, width - LEFT), "dim")]
+    return [*lines, _marks(model, width), _time_axis(model, width)]
+
+
+def glyph_styles(tiers: int, glyphs: Glyphs) -> dict[str, str]:
+    """Return the name of the style of each glyph in the plot."""
+    styles = {glyph: f"tier{index}" for index, glyph in enumerate(glyphs.tiers[:tiers])}
+    return styles | {glyphs.unaccounted: "unaccounted", glyphs.peak: "strong", " ": ""}
+
+
+def _coloured(text: str, styles: dict[str, str], line_glyph: str, line_style: str) -> Line:
+    """Cut a row into runs of one style."""
+    runs: Line = []
+    start = 0
+    style_of = {**styles, line_glyph: line_style}
+    for index in range(1, len(text) + 1):
+        if index == len(text) or style_of.get(text[index]) != style_of.get(text[start]):
+            runs.append((text[start:index], style_of.get(text[start], "")))
+            start = index
+    return runs
+
+
+def _marks(model: ChartModel, width: int) -> Line:
+    line: Line = [(" " * LEFT, "")]
+    at = 0
+    for column, glyph, style in sorted(model.marks):
+        if column > at:
+            line.append((" " * (column - at), ""))
+        line.append((glyph, style))
+        at = column + 1
+    line.append((" " * (width - LEFT - at), ""))
+    return line
+
+
+def _time_axis(model: ChartModel, width: int) -> Line:
+    axis = ["─"] * model.columns
+    for column, label in model.ticks:
+        text = f"┴{label}"
+        if column >= 0 and column + len(text) <= model.columns:
+            axis[column : column + len(text)] = text
+    text = " " * (LEFT - 1) + "└" + "".join(axis)
+    return [(fit(text, width), "dim")]
+
+
+def legend(snapshot: Snapshot, glyphs: Glyphs, width: int) -> Line:
+    """Return glyph, name and present value of each layer, and their sum; names give way."""
+    entries = _legend_entries(snapshot, glyphs)
+    memory = snapshot.resource("memory")
+    total = f"tree {bytes_text(memory.used if memory else None)}"
+    line: Line = []
+    for room in (12, 9, 6, 4, 2):
+        line = [(" ", "")]
+        for glyph, style, name, used in entries:
+            line += [(glyph, style), (f" {cut(name, room)} {bytes_text(used):<5}", "")]
+        line += [("= ", "dim"), (total, "strong")]
+        if width_of(line) <= width:
+            break
+    return cut_line(line, width)
+
+
+def _legend_entries(snapshot: Snapshot, glyphs: Glyphs) -> list[tuple[str, str, str, float | None]]:
+    names = layer_names(snapshot)
+    used: dict[str, float | None] = {tier.name: tier.bytes for tier in snapshot.tiers}
+    if OTHERS in names and OTHERS not in used:
+        used[OTHERS] = sum(used[name] or 0 for name in used if name not in names)
+    entries = [
+        (glyphs.tiers[index], f"tier{index}", inert(name, 24), used.get(name))
+        for index, name in enumerate(names)
+    ]
+    unaccounted = snapshot.resource("unaccounted")
+    amount = unaccounted.used if unaccounted else None
+    return [*entries, (glyphs.unaccounted, "unaccounted", "unaccounted", amount)]

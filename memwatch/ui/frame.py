@@ -1,0 +1,75 @@
+"""The one frozen value that a frame is painted from: the snapshot and what the viewer adds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from memwatch.domain.snapshot import Event, Snapshot
+from memwatch.ui.view import Bounds, View
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """The connection to the guard."""
+
+    state: Literal["connecting", "live", "lost"] = "connecting"
+    why: str = ""
+    age_s: float = 0.0
+    """Time since the last snapshot came (since the start, before the first)."""
+
+
+class OwnCost(Struct, frozen=True, kw_only=True):
+    """What this viewer costs."""
+
+    rss_bytes: int | None = None
+    cpu_percent: float | None = None
+    terminal_bytes_per_s: float | None = None
+
+
+class Glyphs(Struct, frozen=True, kw_only=True):
+    """The characters that charts are drawn with, each one cell wide and unlike the others."""
+
+    tiers: tuple[str, ...] = ("█", "▓", "▒", "░", "■")
+    unaccounted: str = "▞"
+    line: str = "┄"
+    peak: str = "'"
+
+
+class Frame(Struct, frozen=True, kw_only=True, eq=False):
+    """Everything that one frame shows."""
+
+    snapshot: Snapshot | None = None
+    link: Link = Link()
+    view: View = View()
+    own: OwnCost = OwnCost()
+    events: tuple[Event, ...] = ()
+    """Events for the log, oldest first: the newest, or those of the span in view."""
+    glyphs: Glyphs = Glyphs()
+    view_only: bool = False
+    target: str = ""
+    refresh_s: float = 1.0
+    said: str = ""
+    """A passing word of the viewer itself: why a key did nothing, what was sent."""
+    panel: str = "tiers"
+    """The panel in front where there is room for one."""
+
+    @property
+    def stale(self) -> bool:
+        """What is shown is not what is: the guard is gone or silent."""
+        return self.link.state == "lost" or self.link.age_s > self.silence_s
+
+    @property
+    def silence_s(self) -> float:
+        """How long nothing may come before it is said."""
+        return max(5.0, 3 * self.refresh_s)
+
+    @property
+    def bounds(self) -> Bounds:
+        """What the view can move in."""
+        if self.snapshot is None:
+            return Bounds(start_us=0, now_us=0, default_s=3600.0)
+        run = self.snapshot.run
+        now_us = self.snapshot.t_us
+        default_s = self.snapshot.chart_window_s
+        return Bounds(start_us=run.started_us or now_us, now_us=now_us, default_s=default_s)

@@ -1,0 +1,105 @@
+"""Interventions: purges and checkpoints, what usage was before and after, and what was asked."""
+
+from __future__ import annotations
+
+from memwatch.domain.command import FINAL_STATES, CommandInfo
+from memwatch.domain.snapshot import Intervention, Snapshot
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.ui.format import clock_text
+from memwatch.ui.frame import Frame
+from memwatch.ui.line import Line, cut_line
+from memwatch.ui.panels.table import Cell, TableColumn, table
+
+RECENT_US = 10_000_000
+"""How long a settled request stays in sight."""
+
+_COLUMNS = (
+    TableColumn("when", 8, "left"),
+    TableColumn("what", 0, "left"),
+    TableColumn("by", 8, "left", needs=92),
+    TableColumn("why", 14, "left", needs=108),
+    TableColumn("before", 6),
+    TableColumn("10s", 6),
+    TableColumn("10min", 6, needs=74),
+    TableColumn("freed", 10),
+    TableColumn("claimed", 7, needs=84),
+    TableColumn("took", 6),
+)
+
+_STATE_STYLES = {
+    "done": "ok",
+    "refused": "warn",
+    "failed": "crit",
+    "expired": "warn",
+    "unknown": "warn",
+}
+
+
+def acts(frame: Frame, width: int, height: int) -> list[Line]:
+    """Return requests in flight, then recorded interventions, newest first."""
+    snapshot = frame.snapshot
+    if snapshot is None:
+        return []
+    lines = [cut_line(command_line(one, snapshot.t_us), width) for one in recent(snapshot)]
+    if not snapshot.interventions:
+        return [*lines, [("no purge and no checkpoint recorded yet", "dim")]][:height]
+    rows = [_row(one) for one in snapshot.interventions]
+    return (lines + table(_COLUMNS, rows, width))[:height]
+
+
+def recent(snapshot: Snapshot) -> list[CommandInfo]:
+    """Return requests that are in flight or settled a moment ago, newest first, three at most."""
+    shown = [
+        one
+        for one in snapshot.commands
+        if one.state not in FINAL_STATES or snapshot.t_us - one.changed_us < RECENT_US
+    ]
+    shown.sort(key=lambda one: one.asked_us, reverse=True)
+    return shown[:3]
+
+
+def command_line(command: CommandInfo, now_us: int) -> Line:
+    """Return how far a request came: "asked" is never shown as "done".
+
+    The age of an open request counts from the asking, that of a settled one is what it took.
+    """
+    style = _STATE_STYLES.get(command.state, "watch")
+    if command.state in FINAL_STATES:
+        took_s = max(command.changed_us - command.asked_us, 0) / 1e6
+        age = f" after {duration_text(took_s)}"
+    else:
+        age = f" {max(now_us - command.asked_us, 0) / 1e6:.0f}s"
+    line: Line = [
+        (f"{inert(command.op, 30)} ", "strong"),
+        (f"{command.state}{age}", style),
+    ]
+    if command.detail:
+        line.append((f"  {inert(command.detail, 120)}", "dim"))
+    return line
+
+
+def _row(one: Intervention) -> list[Cell]:
+    what = f"{inert(one.action, 30)} {inert(one.tier, 20)}".strip()
+    failed = one.state not in ("done", "effective")
+    if failed:
+        what += f" {inert(one.state, 12)}"
+    return [
+        Cell(clock_text(one.done_at_us or one.asked_at_us), "dim"),
+        Cell(what, "warn" if failed else ""),
+        Cell(inert(one.origin, 12), "dim"),
+        Cell(inert(one.why, 40), "dim"),
+        Cell(bytes_text(one.before)),
+        Cell(bytes_text(one.after_10s)),
+        Cell(bytes_text(one.after_10min)),
+        Cell(_freed(one)),
+        Cell(bytes_text(one.claimed), "dim"),
+        Cell(duration_text(one.duration_s)),
+    ]
+
+
+def _freed(one: Intervention) -> str:
+    if one.freed_bytes is None:
+        return "–"
+    share = "" if one.freed_share is None else f" {share_text(one.freed_share):>4}"
+    return bytes_text(one.freed_bytes) + share

@@ -1,0 +1,75 @@
+"""The last line: keys and what they do, or a passing word; and what we cost."""
+
+from __future__ import annotations
+
+from memwatch.domain.units import bytes_text
+from memwatch.ui.actions import ACTIONS, PANELS, Action, is_offered, refusal
+from memwatch.ui.format import percent_text, speed_text
+from memwatch.ui.frame import Frame
+from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
+from memwatch.ui.panels.acts import command_line, recent
+
+_SHORT = {"checkpoint": "checkp.", "zoom_in": "zoom", "zoom_out": "", "pan_back": ""}
+_SHORT |= {"pan_forward": "pan", "demo leak": "leak"}
+
+
+def footer(frame: Frame, width: int) -> Line:
+    """Return the keys, or what there is to say; greyed ones cannot be used now."""
+    word = _word(frame)
+    if word:
+        return cut_line([(" ", ""), *word], width)
+    keys = [_key(action, frame, short=False) for action in _offered(frame)]
+    line: Line = [(" ", ""), *joined(keys, ("  ", ""))]
+    if width_of(line) > width:
+        keys = [_key(action, frame, short=True) for action in _offered(frame)]
+        line = joined(keys, (" ", ""))
+    return spread(line, own_cost(frame), width) if width >= 110 else cut_line(line, width)
+
+
+def _offered(frame: Frame) -> list[Action]:
+    found = [a for a in ACTIONS if a.footer and is_offered(a, frame.snapshot)]
+    return sorted(found, key=lambda action: action.footer)
+
+
+def _key(action: Action, frame: Frame, *, short: bool) -> Line:
+    off = refusal(action, frame.snapshot, view_only=frame.view_only)
+    label = _SHORT.get(action.id, action.label) if short else action.label
+    return [
+        (action.shown, "greyed" if off else "key"),
+        (f" {label}".rstrip(), "greyed" if off else "dim"),
+    ]
+
+
+def _word(frame: Frame) -> Line:
+    """Return what was just said, or how far a request is that the acts panel does not show."""
+    if frame.said:
+        return [(frame.said, "strong")]
+    if frame.snapshot is None:
+        return []
+    commands = recent(frame.snapshot)
+    return command_line(commands[0], frame.snapshot.t_us) if commands else []
+
+
+def tabs(frame: Frame, width: int) -> Line:
+    """Return the line that names the panels where one is shown at a time."""
+    line: Line = []
+    for number, name in enumerate(PANELS, 1):
+        front = name == frame.panel
+        text = f"[{number} {name}]" if front else f" {number} {name} "
+        line.append((text, "strong" if front else "dim"))
+    return spread(line, own_cost(frame), width)
+
+
+def own_cost(frame: Frame) -> Line:
+    """Return what guard and viewer cost: memory of both, processor time, bytes to the terminal."""
+    own = frame.own
+    guard = frame.snapshot.guard.own if frame.snapshot else None
+    rss = [guard.rss_bytes if guard else None, own.rss_bytes]
+    cpu = [guard.cpu_percent if guard else None, own.cpu_percent]
+    known = [amount for amount in rss if amount is not None]
+    if not known:
+        return []
+    busy = [percent for percent in cpu if percent is not None]
+    parts = [f"us {bytes_text(sum(known))}", percent_text(sum(busy)) if busy else ""]
+    parts.append(speed_text(own.terminal_bytes_per_s) if own.terminal_bytes_per_s else "")
+    return [(cut(" ".join(part for part in parts if part), 40) + " ", "dim")]

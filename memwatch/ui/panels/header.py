@@ -1,0 +1,148 @@
+"""The top line: which run, in which state; and the banner: what must not be overlooked."""
+
+from __future__ import annotations
+
+from memwatch.domain.snapshot import RunInfo, Snapshot
+from memwatch.domain.text import inert
+from memwatch.domain.units import duration_text
+from memwatch.ui.format import age_text, clock_text, moment_text
+from memwatch.ui.frame import Frame
+from memwatch.ui.line import Line, cut, spread, width_of
+from memwatch.ui.view import window_s
+
+PAST = frozenset({"ended", "crashed", "killed"})
+"""States of a run that is over."""
+
+_STATE_STYLES = {
+    "running": "ok",
+    "draining": "watch",
+    "paused": "watch",
+    "read_only": "watch",
+    "aborting": "warn",
+    "crashed": "crit",
+    "killed": "crit",
+    "silent": "warn",
+}
+_ENGINE_WORDS = {
+    "off": "guard watches",
+    "observe": "guard watches",
+    "shadow": "guard shadows",
+    "ask": "guard asks",
+    "act": "guard acts",
+}
+
+
+def header(frame: Frame, width: int) -> Line:
+    """Return the top line: run, host, state, experiment, uptime, guard and the snapshot's time."""
+    snapshot = frame.snapshot
+    if snapshot is None:
+        return spread([(" memwatch ", "title"), (inert(frame.target), "")], [], width)
+    run = snapshot.run
+    clock = "" if snapshot.t_us == 0 else clock_text(snapshot.t_us)
+    guard = _ENGINE_WORDS[snapshot.guard.engine]
+    wide, narrow = _long(run), _short(run)
+    right: Line = [(guard, "dim"), (f"  {clock} ", "strong")]
+    if width_of(wide) + width_of(right) + 1 <= width:
+        return spread(wide, right, width)
+    if width < 60:
+        right = [(f"{clock} ", "strong")]
+    return spread(narrow, right, width)
+
+
+def _state(run: RunInfo) -> tuple[str, str]:
+    return run.state.upper().replace("_", "-"), _STATE_STYLES.get(run.state, "strong")
+
+
+def _work(run: RunInfo, word: str, between: str) -> str:
+    parts = [] if run.experiment is None else [f"{word} {run.experiment}"]
+    if run.phase:
+        parts.append(inert(run.phase, 24))
+    return between.join(parts)
+
+
+def _long(run: RunInfo) -> Line:
+    line: Line = [
+        (" memwatch  ", "title"),
+        (cut(inert(run.id), 40), "strong"),
+        (f" @ {cut(inert(run.host), 24)}", ""),
+        (f"   pid {run.pid}   ", "dim"),
+        _state(run),
+    ]
+    work = _work(run, "experiment", " · ")
+    if work:
+        line.append((f"   {work}", ""))
+    line.append((f"   {_age_word(run)}", "dim"))
+    return line
+
+
+def _short(run: RunInfo) -> Line:
+    line: Line = [(" " + cut(inert(run.id), 20), "strong"), ("  ", ""), _state(run)]
+    work = _work(run, "exp", " ")
+    if work:
+        line.append((f"  {work}", ""))
+    line.append((f"  {duration_text(run.uptime_s)}", "dim"))
+    return line
+
+
+def _age_word(run: RunInfo) -> str:
+    lasted = duration_text(run.uptime_s)
+    return f"ran {lasted}" if run.state in PAST else f"up {lasted}"
+
+
+def banner(frame: Frame, width: int) -> list[Line]:
+    """Return what must be seen on every screen, the worst first; mostly nothing."""
+    said = [_not_recording(frame.snapshot), _lost(frame), _past(frame.snapshot), _viewing(frame)]
+    return [[(cut(f" {text}", width).ljust(width), style)] for text, style in said if text]
+
+
+def _not_recording(snapshot: Snapshot | None) -> tuple[str, str]:
+    if snapshot is None or snapshot.guard.recording:
+        return "", ""
+    guard = snapshot.guard
+    since = guard.not_recording_since_us
+    text = "NOT RECORDING" + (f" since {clock_text(since, seconds=False)}" if since else "")
+    why = inert(guard.not_recording_why, 120)
+    return text + (f" ({why})" if why else ""), "alarm"
+
+
+def _lost(frame: Frame) -> tuple[str, str]:
+    link = frame.link
+    if frame.snapshot is None:
+        if link.state == "lost":
+            return f"no guard: {inert(link.why, 120)}; trying again…", "alarm"
+        return "connecting…", "notice"
+    age = age_text(link.age_s)
+    if link.state == "lost":
+        return f"guard gone, last data {age} old, reconnecting… ({inert(link.why, 80)})", "alarm"
+    if link.age_s > frame.silence_s:
+        return f"no news from the guard for {age}, what you see is old", "alarm"
+    return "", ""
+
+
+def _past(snapshot: Snapshot | None) -> tuple[str, str]:
+    if snapshot is None or snapshot.run.state not in PAST:
+        return "", ""
+    run = snapshot.run
+    text = f"PAST RUN: {run.state}"
+    if run.ended_us:
+        text += f" at {moment_text(run.ended_us, snapshot.t_us)}"
+    reason = inert(run.end_reason, 100)
+    style = "notice" if run.state == "ended" else "alarm"
+    return text + (f" ({reason})" if reason and reason != run.state else ""), style
+
+
+def _viewing(frame: Frame) -> tuple[str, str]:
+    """Say that the screen does not show now."""
+    view, snapshot = frame.view, frame.snapshot
+    if snapshot is None:
+        return "", ""
+    goes_on = "" if snapshot.run.state in PAST else ", recording goes on"
+    if view.end_us is not None:
+        span_us = round(window_s(view, frame.bounds) * 1e6)
+        first = moment_text(view.end_us - span_us, snapshot.t_us)
+        last = moment_text(view.end_us, snapshot.t_us)
+        back = "space, Esc: now" if view.frozen else "Esc: back to now"
+        return f"viewing {first}–{last}{goes_on}  ({back})", "notice"
+    if view.frozen:
+        return f"FROZEN at {clock_text(snapshot.t_us)}{goes_on}  (space: move on)", "notice"
+    return "", ""

@@ -1,0 +1,104 @@
+"""If it crashed now: what a recovery would start from. Raw figures, no estimate made of them."""
+
+from __future__ import annotations
+
+from memwatch.domain.snapshot import Checkpoint, Checkpoints, Snapshot
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.ui.format import age_text, count_text
+from memwatch.ui.frame import Frame
+from memwatch.ui.line import Line, cut_line
+
+_LABEL = 9
+
+
+def recovery(frame: Frame, width: int, height: int) -> list[Line]:
+    """Return what would be read and replayed, what would be lost, and the checkpoints."""
+    snapshot = frame.snapshot
+    if snapshot is None:
+        return []
+    lines = [*_chain(snapshot), *_lost(snapshot), *_checkpoints(snapshot)]
+    return [cut_line(line, width) for line in lines][:height]
+
+
+def _row(label: str, *values: tuple[str, str]) -> Line:
+    return [(f"{label:<{_LABEL}} ", "dim"), *values]
+
+
+def _chain(snapshot: Snapshot) -> list[Line]:
+    found, checkpoints = snapshot.recovery, snapshot.checkpoints
+    full = checkpoints.last_recoverable_full
+    if full is None:
+        load = _row("load full", ("none that is complete", "warn"))
+    else:
+        age_s = (snapshot.t_us - (full.committed_us or full.began_us)) / 1e6
+        size = bytes_text(found.full_bytes if found.full_bytes is not None else full.bytes)
+        load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s)} old", ""))
+    chain = checkpoints.chain
+    deltas = f"{chain.deltas} delta{'' if chain.deltas == 1 else 's'}"
+    share = chain.bytes / chain.limit_bytes if chain.limit_bytes else None
+    filled = f"chain {bytes_text(chain.bytes)} of {bytes_text(chain.limit_bytes)}"
+    over = share is not None and share > 1
+    read = _row(
+        "read",
+        (f"{bytes_text(found.delta_bytes):>5}", "strong"),
+        (f"  {deltas}, ", ""),
+        (f"{filled} ({share_text(share)})", "warn" if over else ""),
+    )
+    tail = f"  log tail, {count_text(found.tail_records)} records"
+    replay = _row("replay", (f"{bytes_text(found.tail_bytes):>5}", "strong"), (tail, ""))
+    return [load, read, replay]
+
+
+def _lost(snapshot: Snapshot) -> list[Line]:
+    found = snapshot.recovery
+    if found.at_risk_s is None:
+        return [_row("at risk", ("not known yet", "dim"))]
+    count = found.at_risk_experiments
+    what = f"{count} experiment{'' if count == 1 else 's'}"
+    if found.mean_experiment_s is not None:
+        what += f" of {duration_text(found.mean_experiment_s)} on average"
+    return [_row("at risk", (f"{age_text(found.at_risk_s):>5}", "strong"), (f"  {what}", ""))]
+
+
+def _checkpoints(snapshot: Snapshot) -> list[Line]:
+    checkpoints = snapshot.checkpoints
+    lines = [
+        _row("last", *_told(checkpoints.last, snapshot.t_us)),
+        _row("next", *_due(checkpoints)),
+    ]
+    full = checkpoints.last_recoverable_full
+    if full is not None and (checkpoints.last is None or full.id != checkpoints.last.id):
+        lines.append(_row("last full", *_told(full, snapshot.t_us)))
+    if checkpoints.incomplete:
+        names = ", ".join(inert(name, 24) for name in checkpoints.incomplete[:4])
+        lines.append(_row("broken", (f"{len(checkpoints.incomplete)} incomplete: {names}", "warn")))
+    return lines
+
+
+def _told(one: Checkpoint | None, now_us: int) -> list[tuple[str, str]]:
+    if one is None:
+        return [("no checkpoint yet", "dim")]
+    age_s = (now_us - (one.committed_us or one.began_us)) / 1e6
+    text = f"{inert(one.kind, 16)} {bytes_text(one.bytes)}, {age_text(age_s)} ago"
+    if one.duration_s is not None:
+        text += f", took {duration_text(one.duration_s)}"
+    if one.stall_s is not None:
+        text += f", stall {duration_text(one.stall_s)}"
+    if one.state != "committed":
+        return [(f"{one.state.upper()} ", "warn"), (text, "")]
+    return [(text, "")]
+
+
+def _due(checkpoints: Checkpoints) -> list[tuple[str, str]]:
+    parts: list[tuple[str, str]] = []
+    if checkpoints.overdue:
+        parts.append(("OVERDUE ", "warn"))
+    elif checkpoints.due_in_s is not None:
+        parts.append((f"due in {age_text(checkpoints.due_in_s)}", ""))
+    else:
+        parts.append(("no cadence known", "dim"))
+    if checkpoints.experiments_since is not None:
+        parts.append((f", {checkpoints.experiments_since} experiments since", ""))
+    parts.append((f", {count_text(checkpoints.count)} so far", "dim"))
+    return parts

@@ -1,0 +1,51 @@
+"""A table in fixed columns: the widths stay while the figures change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from memwatch.ui.line import Align, Line, fit
+
+
+class TableColumn(Struct, frozen=True):
+    """A heading, a width in cells, and the side that its values stand on."""
+
+    heading: str
+    width: int
+    align: Align = "right"
+    needs: int = 0
+    """Shown only where the table is at least this wide."""
+
+
+class Cell(Struct, frozen=True):
+    """A value and the name of its style."""
+
+    text: str
+    style: str = ""
+
+
+def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width: int) -> list[Line]:
+    """Return the heading and the rows; the first column that has width 0 takes what is left."""
+    shown = [index for index, column in enumerate(columns) if column.needs <= width]
+    fixed = sum(columns[index].width for index in shown) + len(shown) - 1
+    elastic = max(width - fixed, 4)
+    widths = {index: columns[index].width or elastic for index in shown}
+    heads = [Cell(column.heading, "dim") for column in columns]
+    return [_row(columns, shown, widths, cells) for cells in (heads, *rows)]
+
+
+def _row(
+    columns: Sequence[TableColumn],
+    shown: list[int],
+    widths: dict[int, int],
+    cells: Sequence[Cell],
+) -> Line:
+    line: Line = []
+    for index in shown:
+        if line:
+            line.append((" ", ""))
+        cell = cells[index]
+        line.append((fit(cell.text, widths[index], columns[index].align), cell.style))
+    return line

@@ -1,0 +1,1 @@
+"""The dashboard and what lies over it."""

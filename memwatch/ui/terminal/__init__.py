@@ -1,0 +1,1 @@
+"""The terminal itself: fewest bytes to it, and its end."""

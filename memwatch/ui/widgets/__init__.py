@@ -1,0 +1,1 @@
+"""The few widgets: lines that repaint only what changed."""

@@ -1,0 +1,134 @@
+"""Memory by tier over time: asks for the course when a column changed, and shows the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from memwatch.domain.snapshot import Limits
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, window_label
+from memwatch.ui.charts.course import Course, Span, fetch, layer_names, span_of
+from memwatch.ui.charts.picture import BELOW, LEAST_ROWS, legend, picture, plot_columns
+from memwatch.ui.frame import Frame, Glyphs
+from memwatch.ui.line import Line
+from memwatch.ui.view import window_s
+from memwatch.ui.widgets.panel import PanelView
+
+if TYPE_CHECKING:
+    from memwatch.runtime.session import Session
+
+_REDRAW_US = 10_000_000
+"""The newest column is drawn again at least this often, however long it lasts."""
+_LEGEND = 1
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What a picture shows; another picture is asked for only when this differs."""
+
+    first: int
+    step_us: int
+    columns: int
+    rows: int
+    width: int
+    tiers: tuple[str, ...]
+    limits: Limits
+    glyphs: Glyphs
+    tick: int
+    """Counts finished columns while the view moves on."""
+
+
+class Drawing(Struct, frozen=True, kw_only=True, eq=False):
+    """A picture, and the course behind it."""
+
+    course: Course
+    lines: list[Line]
+    top_bytes: float
+
+
+Ask = Callable[[Callable[["Session"], Drawing]], None]
+
+
+class ChartView(PanelView):
+    """The chart's panel."""
+
+    def __init__(self, name: str, number: int, ask: Ask) -> None:
+        super().__init__(name, number, _heading, self._lines, _note)
+        self._ask = ask
+        self._wanted: Wanted | None = None
+        self.drawing: Drawing | None = None
+
+    def draw(self) -> None:
+        """Paint what is there, and ask for another picture when a column changed."""
+        super().draw()
+        wanted = self._want()
+        if wanted is not None and wanted != self._wanted:
+            self._wanted = wanted
+            now_us = self.frame.bounds.now_us
+            previous = self.drawing.top_bytes if self.drawing else None
+            self._ask(lambda session: drawn(session, wanted, now_us, previous))
+
+    def take(self, drawing: Drawing | None) -> None:
+        """Show a picture; None = it could not be had, ask again with the next frame."""
+        if drawing is None:
+            self._wanted = None
+            return
+        self.drawing = drawing
+        super().draw()
+
+    def _want(self) -> Wanted | None:
+        snapshot = self.frame.snapshot
+        width, height = self.content_size
+        columns, rows = plot_columns(width), height - BELOW - _LEGEND
+        if snapshot is None or not columns or rows < LEAST_ROWS:
+            return None
+        view, bounds = self.frame.view, self.frame.bounds
+        span = span_of(view, bounds, columns)
+        beat_us = min(span.step_us, _REDRAW_US)
+        return Wanted(
+            first=span.first,
+            step_us=span.step_us,
+            columns=columns,
+            rows=rows,
+            width=width,
+            tiers=layer_names(snapshot),
+            limits=snapshot.limits,
+            glyphs=self.frame.glyphs,
+            tick=bounds.now_us // beat_us if view.live else 0,
+        )
+
+    def _lines(self, frame: Frame, width: int, height: int) -> list[Line]:
+        snapshot = frame.snapshot
+        if snapshot is None:
+            return []
+        below = [legend(snapshot, frame.glyphs, width)]
+        if self.drawing is None:
+            return below
+        return [*self.drawing.lines[: height - _LEGEND], *below]
+
+
+def drawn(session: Session, wanted: Wanted, now_us: int, previous_top: float | None) -> Drawing:
+    """Fetch a course and draw it; runs in a thread. Raises SessionError."""
+    from memwatch.ui.charts.canvas import rows_of_glyphs
+    from memwatch.ui.charts.model import chart_model
+
+    span = Span(first=wanted.first, step_us=wanted.step_us, columns=wanted.columns, now_us=now_us)
+    course = fetch(session, span, wanted.tiers)
+    model = chart_model(course, wanted.limits, wanted.rows, previous_top)
+    rows = rows_of_glyphs(model, wanted.glyphs)
+    lines = picture(model, rows, wanted.glyphs, wanted.width)
+    return Drawing(course=course, lines=lines, top_bytes=model.top_bytes)
+
+
+def _heading(frame: Frame) -> str:
+    text = f"memory by tier ─ {window_label(window_s(frame.view, frame.bounds))}"
+    binding = frame.snapshot.limits.binding if frame.snapshot else None
+    if binding is not None:
+        text += f" ─ limit {bytes_text(binding.bytes)} ({inert(binding.name, 30)})"
+    return text
+
+
+def _note(frame: Frame) -> str:
+    return inert(frame.snapshot.profile_note, 100) if frame.snapshot else ""

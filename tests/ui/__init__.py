@@ -1,0 +1,1 @@
+"""The dashboard, against a fake session."""

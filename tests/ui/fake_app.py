@@ -1,0 +1,33 @@
+"""The dashboard on a made-up run with moving figures, to look at by hand: `python -m tests.ui.fake_app`."""
+
+from __future__ import annotations
+
+import argparse
+
+from memwatch.domain.clock import SystemClock
+from memwatch.ui.app import DashboardApp
+from tests.ui.fake_session import FakeRun
+
+
+def main() -> None:
+    """Open it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--theme", default="auto")
+    parser.add_argument("--ascii", action="store_true")
+    parser.add_argument("--view", action="store_true")
+    parser.add_argument("--refresh", type=float, default=1.0)
+    options = parser.parse_args()
+    run = FakeRun(SystemClock(), gap_s=(60.0, 75.0))
+    app = DashboardApp(
+        run.connect,
+        theme=options.theme,
+        ascii_only=options.ascii,
+        view_only=options.view,
+        target="demo",
+        refresh_s=options.refresh,
+    )
+    app.run()
+
+
+if __name__ == "__main__":
+    main()

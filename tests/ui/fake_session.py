@@ -1,0 +1,210 @@
+"""A session without a guard: one made-up run, whose course is a function of time.
+
+The sequence is fixed by the clock that is passed in, so that a frozen clock gives a frozen screen.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+from memwatch.domain.clock import Clock, ManualClock
+from memwatch.domain.command import Command, CommandInfo
+from memwatch.domain.errors import SessionError
+from memwatch.domain.sample import GAP, Column
+from memwatch.domain.snapshot import Event, Snapshot
+from tests.ui.builders import MB, snapshot_at
+
+TIERS = ("workspace", "recent", "verified", "history")
+
+
+class FakeRun:
+    """The run that all fake sessions show. `down` cuts every session and refuses new ones."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        age_s: float = 900.0,
+        change: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
+        gap_s: tuple[float, float] | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.started_us = self.clock.wall_us() - round(age_s * 1e6)
+        self.change = change
+        """Applied to each snapshot: what a test wants to see."""
+        self.gap_s = gap_s
+        """Seconds before the start of the fake between which nothing was recorded."""
+        self.down = False
+        self.silent = False
+        self.leak_since_us: int | None = None
+        self.commands: list[CommandInfo] = []
+        self.submitted: list[Command] = []
+        self.series_calls: list[tuple[str, int, int, int]] = []
+        self.connections = 0
+        self._born_us = self.clock.wall_us()
+        self._seq = 0
+        self._lock = threading.Lock()
+
+    def connect(self) -> FakeSession:
+        """Open a session; raises SessionError while the run is down."""
+        if self.down:
+            raise SessionError("no guard listens")
+        self.connections += 1
+        return FakeSession(self)
+
+    def tier_bytes(self, name: str, t_us: int) -> float:
+        """Return the bytes of a tier at an instant."""
+        s = (t_us - self.started_us) / 1e6
+        if name == "workspace":
+            leak = 0.0
+            if self.leak_since_us is not None and t_us > self.leak_since_us:
+                leak = (t_us - self.leak_since_us) / 6e7 * 60 * MB
+            return 25 * MB + (s % 23) * 1.6 * MB + leak
+        if name == "recent":
+            return 12 * MB + 3 * MB * math.sin(s / 40)
+        if name == "verified":
+            return min(6 * MB + s * 9000, 30 * MB)
+        return 2 * MB + (s // 60) % 20 * 0.1 * MB
+
+    def memory(self, t_us: int) -> float:
+        """Return the usage of the tree at an instant."""
+        spike = 30 * MB if (t_us // 1_000_000) % 97 == 0 else 0
+        return sum(self.tier_bytes(name, t_us) for name in TIERS) + 41 * MB + spike
+
+    def value(self, resource: str, t_us: int) -> float:
+        """Return any series at an instant."""
+        if resource.startswith("tier:"):
+            return self.tier_bytes(resource[5:], t_us)
+        return self.memory(t_us)
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state."""
+        with self._lock:
+            self._seq += 1
+            seq = self._seq
+        self._settle()
+        return self.change(snapshot_at(self, seq))
+
+    def all_events(self) -> list[Event]:
+        """Return everything that happened so far, by plan."""
+        now_us = self.clock.wall_us()
+        events = [(self.started_us, "run", "demo-engine started, pid 4242", "notice")]
+        last_s = int((now_us - self.started_us) / 1e6)
+        for second in range(0, last_s + 1):
+            t_us = self.started_us + second * 1_000_000
+            if second % 9 == 8:
+                number = second // 9
+                events.append(
+                    (
+                        t_us,
+                        "experiment",
+                        f"experiment {number} kept in 8.7s, ratio {3 + number % 7 / 10:.1f}",
+                        "info",
+                    )
+                )
+            if second % 23 == 22:
+                events.append(
+                    (t_us, "purge", "purge workspace (retention): 60 entries, 36M", "info")
+                )
+            if second % 27 == 26:
+                kind = "full" if second % 108 == 107 else "incremental"
+                events.append(
+                    (t_us, f"checkpoint.{kind}", f"{kind} checkpoint 1.2M in 0.04s", "info")
+                )
+            if second % 150 == 149:
+                name = ("exploration", "accumulation", "verification")[second // 150 % 3]
+                events.append((t_us, "phase", f"phase {name}", "notice"))
+            if second % 331 == 330:
+                events.append(
+                    (t_us, "error", "error MemoryError: preset dictionary too large", "error")
+                )
+        return [
+            Event(seq=number, t_us=t_us, kind=kind, text=text, severity=severity, origin="agent")
+            for number, (t_us, kind, text, severity) in enumerate(sorted(events), 1)
+        ]
+
+    def submit(self, command: Command) -> str:
+        """Take a request: it stands asked, later accepted, later done."""
+        now_us = self.clock.wall_us()
+        self.submitted.append(command)
+        name = f"cmd-{len(self.submitted)}"
+        self.commands.append(
+            CommandInfo(id=name, op=command.op, state="asked", asked_us=now_us, changed_us=now_us)
+        )
+        return name
+
+    def _settle(self) -> None:
+        now_us = self.clock.wall_us()
+        for index, one in enumerate(self.commands):
+            age_s = (now_us - one.asked_us) / 1e6
+            state = "asked" if age_s < 1.5 else "accepted" if age_s < 3 else "done"
+            if one.state not in (state, "done"):
+                self.commands[index] = CommandInfo(
+                    id=one.id, op=one.op, state=state, asked_us=one.asked_us, changed_us=now_us
+                )
+                if state == "done" and one.op == "leak":
+                    asked = [c for c in self.submitted if c.op == "leak"][-1]
+                    self.leak_since_us = now_us if asked.args["mb_per_min"] else None
+
+    def recorded(self, t_us: int) -> bool:
+        """Return whether anything was recorded at an instant."""
+        if t_us < self.started_us or t_us > self.clock.wall_us():
+            return False
+        if self.gap_s is None:
+            return True
+        age_s = (self._born_us - t_us) / 1e6
+        return not self.gap_s[0] <= age_s <= self.gap_s[1]
+
+
+class FakeSession:
+    """One connection to the fake run."""
+
+    def __init__(self, run: FakeRun) -> None:
+        self._run = run
+        self.closed = False
+
+    def latest(self, after_seq: int, timeout_s: float) -> Snapshot | None:
+        """Return a snapshot at once, or none in time while the run is silent."""
+        self._check()
+        if self._run.silent:
+            time.sleep(min(timeout_s, 0.05))
+            return None
+        return self._run.snapshot()
+
+    def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
+        """Return the course of a resource, four looks per column."""
+        self._check()
+        self._run.series_calls.append((resource, t0_us, t1_us, columns))
+        step = (t1_us - t0_us) // columns
+        return [self._column(resource, t0_us + index * step, step) for index in range(columns)]
+
+    def _column(self, resource: str, start_us: int, step_us: int) -> Column:
+        looks = [start_us + step_us * part // 4 for part in range(4)]
+        values = [self._run.value(resource, t) for t in looks if self._run.recorded(t)]
+        return Column(min(values), max(values), values[-1]) if values else GAP
+
+    def events(
+        self, after: int, limit: int, t0_us: int | None = None, t1_us: int | None = None
+    ) -> list[Event]:
+        """Return events by number or by time."""
+        self._check()
+        found = [e for e in self._run.all_events() if e.seq > after]
+        if t0_us is not None and t1_us is not None:
+            found = [e for e in found if t0_us <= e.t_us < t1_us]
+        return found[-limit:]
+
+    def submit(self, command: Command) -> str:
+        """Hand over a request."""
+        self._check()
+        return self._run.submit(command)
+
+    def close(self) -> None:
+        """End the session."""
+        self.closed = True
+
+    def _check(self) -> None:
+        if self._run.down:
+            raise SessionError("the guard hung up")
