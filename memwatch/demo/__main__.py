@@ -1,0 +1,123 @@
+"""`python -m memwatch.demo RUN_DIR`: run the engine as a process of its own, silently.
+
+Ends with 0 when it was stopped or its time was over, 2 when it cannot be run as asked, 137 when
+it passed its own memory limit, 1 when something else went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from memwatch.agent import Cadence, Keep, Operation, Run, RunOptions
+from memwatch.config.load import load_profile
+from memwatch.config.schema import Profile
+from memwatch.demo.corpus import Corpus, read_corpus
+from memwatch.demo.engine import Engine, HardStop, Stopped
+from memwatch.demo.leak import OUTSIDE, Leak
+from memwatch.demo.search import Search
+from memwatch.domain.clock import SystemClock
+from memwatch.domain.errors import MemwatchError, UsageError
+from memwatch.domain.units import bytes_text
+
+DEFAULT_LIMIT_BYTES = 300_000_000
+SAMPLE_S = 1.0
+KILLED = 137
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo engine; returns the exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        return _run(args)
+    except (MemwatchError, OSError) as error:
+        sys.stderr.write(f"memwatch demo engine: {error}\n")
+        return 2 if isinstance(error, UsageError) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m memwatch.demo", description=__doc__)
+    parser.add_argument("run_dir", type=Path, help="directory of the run, made if need be")
+    parser.add_argument("--seed", type=int, default=1, help="of the search (1)")
+    parser.add_argument("--leak", type=float, default=0.0, metavar="MB_PER_MIN")
+    parser.add_argument("--leak-in", default=OUTSIDE, metavar="TIER", help="where to leak")
+    parser.add_argument("--limit", type=int, metavar="BYTES", help="memory limit of its own")
+    parser.add_argument("--seconds", type=float, help="stop after this time")
+    parser.add_argument("--profile", default="demo", help="name or path (demo)")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    profile, corpus = load_profile(args.profile), read_corpus()
+    limit = args.limit or profile.memory_limit_bytes or DEFAULT_LIMIT_BYTES
+    # The leak needs the tiers, and the tiers' run is opened with its operations: a late binding.
+    leaks: list[Leak] = []
+    operation = Operation(
+        run=lambda asked: leaks[0].ask(asked),
+        about="forget to release results, for real; 0 stops and releases",
+        args={"mb_per_min": "rate", "where": "outside, or the name of a tier"},
+    )
+    run = Run.open(args.run_dir, _options(profile, limit, operation))
+    leak = Leak(run.tiers, SystemClock(), args.leak_in)
+    leaks.append(leak)
+    engine = Engine(run, corpus, Search(args.seed, len(corpus.slices)), leak, limit)
+    _stop_on_signals(engine.stop)
+    if args.seconds is not None:
+        timer = threading.Timer(args.seconds, engine.stop.set)
+        timer.daemon = True
+        timer.start()
+    with run:
+        run.note(_introduction(corpus, profile))
+        try:
+            leak.turn(args.leak, args.leak_in)
+            engine.work()
+        except Stopped:
+            run.close("stopped", "asked to stop, or its time was over")
+        except HardStop:
+            reason = f"memory limit {bytes_text(limit)} reached (the demo's own hard stop)"
+            run.error("memory_limit", reason)
+            run.close("crashed", reason)
+            return KILLED
+    return 0
+
+
+def _options(profile: Profile, limit: int, leak: Operation) -> RunOptions:
+    cap, keep, due = int(limit * profile.share_cap), profile.retention, profile.checkpoints
+    return RunOptions(
+        agent="demo",
+        profile=profile.name,
+        memory_limit_bytes=limit,
+        keep={
+            "workspace": Keep(groups=keep.workspace_calls, bytes=cap),
+            "recent": Keep(groups=keep.recent_experiments, bytes=cap),
+            "verified": Keep(),
+            "history": Keep(groups=keep.history_experiments, bytes=cap),
+        },
+        cadence=Cadence(
+            incremental_experiments=due.incremental_experiments,
+            incremental_s=due.incremental_s,
+            full_experiments=due.full_experiments,
+            full_s=due.full_s,
+            chain_bytes=due.chain_bytes,
+        ),
+        operations={"leak": leak},
+        sample_s=SAMPLE_S,
+    )
+
+
+def _introduction(corpus: Corpus, profile: Profile) -> str:
+    slices = f"{len(corpus.slices)} slices, {bytes_text(corpus.bytes)}"
+    text = f"searching compression settings on {corpus.files} files of {corpus.source} ({slices})"
+    return f"{text}; {profile.note}" if profile.note else text
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""The demo's loop: propose, compress, measure, keep or discard, verify, and again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from memwatch.agent import Entry, Experiment, Run
+from memwatch.demo.corpus import Corpus
+from memwatch.demo.leak import Leak
+from memwatch.demo.results import Call, Metrics, Result, Verified, metrics_of
+from memwatch.demo.search import Search, score_of
+from memwatch.demo.settings import (
+    FAILURES,
+    Settings,
+    build_dictionary,
+    compressor,
+    decompressor,
+)
+from memwatch.domain.errors import LogError
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_STATM = Path("/proc/self/statm")
+_LOG_RETRY_S = 1.0
+_CHECKS = 5
+_MANY = 100
+
+
+class Pace(Struct, frozen=True):
+    """How the demo spends its time."""
+
+    core_share: float = 0.28
+    """Of one core while it works."""
+    step_s: float = 0.12
+    """A step takes at least this long."""
+    experiment_s: float = 1.5
+    """An experiment takes at least about this long."""
+
+    def rest_s(self, worked_s: float, steps: int) -> float:
+        """Return how long to rest after one of `steps` steps, which took `worked_s` of work."""
+        whole = max(self.step_s, worked_s / self.core_share, self.experiment_s / max(steps, 1))
+        return whole - worked_s
+
+
+class Stopped(BaseException):
+    """The engine was told to stop."""
+
+
+class HardStop(BaseException):
+    """The process passed its own memory limit."""
+
+
+def own_rss_bytes() -> int:
+    """Return the resident bytes of this process, 0 where the kernel does not tell."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+    except OSError:
+        return 0
+
+
+class Engine:
+    """An agent that searches; all it knows lies in the tiers of its run."""
+
+    def __init__(
+        self, run: Run, corpus: Corpus, search: Search, leak: Leak, limit_bytes: int
+    ) -> None:
+        self.stop = threading.Event()
+        """Set it and the engine raises Stopped at its next step."""
+        self.pace = Pace()
+        self._run = run
+        self._corpus = corpus
+        self._search = search
+        self._leak = leak
+        self._limit_bytes = limit_bytes
+        tiers = run.tiers
+        self._workspace, self._recent = tiers["workspace"], tiers["recent"]
+        self._verified, self._history = tiers["verified"], tiers["history"]
+        self._recent.demote = self._demote
+
+    def work(self) -> None:
+        """Experiment until stopped; raises Stopped or HardStop."""
+        while True:
+            try:
+                self.next_experiment()
+            except LogError:  # nothing was lost: without a log nothing is done, either
+                if self.stop.wait(_LOG_RETRY_S):
+                    raise Stopped from None
+
+    def next_experiment(self) -> None:
+        """Do one experiment of the phase that the search is in."""
+        if self._search.phase == "verification":
+            self._verify()
+            self._search.verified()
+        else:
+            self._try(self._search.propose())
+
+    def _try(self, settings: Settings) -> None:
+        try:
+            with self._run.experiment(settings.title, self._search.phase) as experiment:
+                result = self._compress(experiment, settings)
+                kept = self._search.learn(settings, result.score)
+                experiment.status = "kept" if kept else "discarded"
+                self._keep(result, experiment)
+        except FAILURES as error:
+            self._search.learn(settings, None)
+            self._run.error("experiment", f"{settings.title}: {error}")
+            self._workspace.clear("call/")
+
+    def _compress(self, experiment: Experiment, settings: Settings) -> Result:
+        text, length = self._corpus.slices[self._search.slice], settings.chunk_bytes
+        inputs = tuple(text[at : at + length] for at in range(0, len(text), length))
+        self._workspace.put("call/input", inputs, rebuildable=True)
+        dictionary = self._dictionary(text, settings)
+        compress, outputs, spent_s = compressor(settings, dictionary), [], 0.0
+        for index, chunk in enumerate(inputs):
+            with self._run.tool("compress") as call:
+                began = time.thread_time()
+                packed = compress(chunk)
+                took_s = time.thread_time() - began
+                call.bytes_out = len(packed)
+            self._called(Call("compress", index, took_s, packed))
+            outputs.append(packed)
+            spent_s += took_s
+            self._breathe(took_s, packed, len(inputs))
+        ratio = len(text) / (sum(map(len, outputs)) + len(dictionary))
+        return Result(
+            experiment=experiment.number,
+            phase=experiment.phase,
+            slice=self._search.slice,
+            settings=settings,
+            status="",
+            text_bytes=len(text),
+            text_sha256=hashlib.sha256(text).hexdigest(),
+            dictionary=dictionary,
+            chunks=tuple(outputs),
+            cpu_s=spent_s,
+            ratio=ratio,
+            score=score_of(ratio, len(text) / 1e6 / max(spent_s, 1e-6)),
+        )
+
+    def _dictionary(self, text: bytes, settings: Settings) -> bytes:
+        if not settings.dictionary_bytes:
+            return b""
+        with self._run.tool("build dictionary") as call:
+            began = time.thread_time()
+            dictionary = build_dictionary(text, settings.dictionary_bytes)
+            took_s = time.thread_time() - began
+            call.bytes_out = len(dictionary)
+        self._breathe(took_s, dictionary, _MANY)
+        return dictionary
+
+    def _keep(self, result: Result, experiment: Experiment) -> None:
+        """Move what the experiment made from the workspace to `recent`."""
+        figures = {"ratio": result.ratio, "score": result.score, "cpu_s": result.cpu_s}
+        experiment.metrics.update(figures)
+        group, inputs = f"{result.experiment}", self._workspace.get("call/input")
+        result = structs.replace(result, status=experiment.status)
+        self._recent.put(f"result/{group}", result, group=group, importance=0.8)
+        self._recent.put(f"input/{group}", inputs, group=group, rebuildable=True)
+        self._workspace.clear("call/")
+
+    def _demote(self, entry: Entry) -> None:
+        if isinstance(entry.value, Result):
+            group = f"{entry.value.experiment}"
+            self._history.put(f"metrics/{group}", metrics_of(entry.value), group=group)
+
+    def _verify(self) -> None:
+        results = [e.value for e in self._recent.entries() if isinstance(e.value, Result)]
+        title = f"decompress and check {len(results)} results"
+        with self._run.experiment(title, "verification") as experiment:
+            whole = [result for result in results if self._is_whole(result)]
+            past = [self._history.get(entry.key) for entry in self._history.entries()]
+            ranked = sorted((*past, *map(metrics_of, whole)), key=_score, reverse=True)
+            for result in whole:
+                self._vouch(result)
+            experiment.metrics = {
+                "checked": len(results),
+                "whole": len(whole),
+                "best": ranked[0].score if ranked else None,
+            }
+            self._workspace.clear("call/")
+
+    def _is_whole(self, result: Result) -> bool:
+        """Decompress a result; its text stays in the workspace until all are checked."""
+        with self._run.tool("decompress") as call:
+            began = time.thread_time()
+            back = decompressor(result.settings, result.dictionary)
+            text = b"".join(map(back, result.chunks))
+            took_s = time.thread_time() - began
+            call.bytes_out = len(text)
+        key = f"call/text/{result.experiment}"
+        self._workspace.put(key, text, rebuildable=True, group=key)
+        self._breathe(took_s, result.chunks[0], _CHECKS)
+        return hashlib.sha256(text).hexdigest() == result.text_sha256
+
+    def _vouch(self, result: Result) -> None:
+        """Keep the best verified result of each slice, codec and chunk length: a bounded record."""
+        key = f"slice {result.slice}/{result.settings.codec}/{result.settings.chunk_bytes}"
+        old = self._verified.get(key) if key in self._verified else None
+        if isinstance(old, Verified) and old.score > result.score:
+            return
+        again = (
+            old.times if isinstance(old, Verified) and old.experiment == result.experiment else 0
+        )
+        record = Verified(
+            experiment=result.experiment,
+            settings=result.settings,
+            text_sha256=result.text_sha256,
+            packed_bytes=sum(map(len, result.chunks)),
+            ratio=result.ratio,
+            score=result.score,
+            times=again + 1,
+        )
+        self._verified.put(key, record, importance=1.0)
+
+    def _called(self, call: Call) -> None:
+        key = f"call/{call.tool}/{call.index}"
+        self._workspace.put(key, call, group=key)
+
+    def _breathe(self, worked_s: float, material: bytes, steps: int) -> None:
+        """Between two steps: leak if told to, look at the limit, serve requests, and rest."""
+        self._leak.grow(material)
+        if own_rss_bytes() > self._limit_bytes:
+            raise HardStop
+        self._run.safe_point()
+        if self.stop.wait(self.pace.rest_s(worked_s, steps)):
+            raise Stopped
+
+
+def _score(metrics: Metrics) -> float:
+    return metrics.score

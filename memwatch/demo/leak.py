@@ -1,0 +1,88 @@
+"""The switch that makes the demo forget to release what it no longer needs, for real."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from typing import Any
+
+from memwatch.agent import Tiers
+from memwatch.domain.clock import Clock
+
+OUTSIDE = "outside"
+"""Where a leak lies that no tier accounts for."""
+
+_GRAIN_BYTES = 64_000
+_MOST_AT_ONCE_BYTES = 32_000_000
+_forgotten: list[bytearray] = []
+
+
+class Leak:
+    """Keeps copies of buffers at a chosen rate until told to stop."""
+
+    def __init__(self, tiers: Tiers, clock: Clock, where: str = OUTSIDE) -> None:
+        self._tiers = tiers
+        self._clock = clock
+        self._where = where
+        self._mb_per_min = 0.0
+        self._grown_us = clock.boot_us()
+        self._count = 0
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where it can leak to."""
+        return (OUTSIDE, *self._tiers)
+
+    def turn(self, mb_per_min: float, where: str | None = None) -> int:
+        """Leak at a rate from now on; 0 stops and gives all back. Returns the bytes given back.
+
+        Raises ValueError for a rate or place that cannot be.
+        """
+        if not 0 <= mb_per_min <= 10_000:
+            raise ValueError("mb_per_min is a number from 0 to 10000")
+        if where is not None and where not in self.places:
+            raise ValueError(f"where is one of {', '.join(self.places)}")
+        self._where = where or self._where
+        self._mb_per_min = mb_per_min
+        self._grown_us = self._clock.boot_us()
+        return self._release() if mb_per_min == 0 else 0
+
+    def grow(self, material: bytes) -> None:
+        """Forget as much as the rate asks for since the last time: bytes made of `material`."""
+        now_us = self._clock.boot_us()
+        owed = int((now_us - self._grown_us) * self._mb_per_min / 60)
+        if owed < _GRAIN_BYTES or not material:
+            return
+        self._grown_us = now_us
+        self._count += 1
+        length = min(owed, _MOST_AT_ONCE_BYTES)
+        kept = bytearray((material * (length // len(material) + 1))[:length])
+        kept[:8] = self._count.to_bytes(8, "big")
+        if self._where == OUTSIDE:
+            _forgotten.append(kept)
+        else:
+            key = f"forgotten/{self._count}"
+            self._tiers[self._where].put(key, bytes(kept), rebuildable=True, importance=0.0)
+
+    def ask(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Serve the operation `leak`."""
+        rate, where = args.get("mb_per_min"), args.get("where")
+        if isinstance(rate, bool) or not isinstance(rate, int | float):
+            raise TypeError("mb_per_min is a number from 0 to 10000")
+        freed = self.turn(float(rate), None if where is None else str(where))
+        return {"mb_per_min": rate, "where": self._where, "freed_bytes": freed}
+
+    def _release(self) -> int:
+        freed = sum(map(len, _forgotten))
+        _forgotten.clear()
+        freed += sum(tier.clear("forgotten/") for tier in self._tiers.values())
+        gc.collect()
+        _give_back_to_system()
+        return freed
+
+
+def _give_back_to_system() -> None:
+    """Ask the C library to return what it holds free; one that cannot is left alone."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,0 +1,71 @@
+"""What the demo keeps in its tiers."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from memwatch.demo.settings import Settings
+
+
+class Call(Struct, frozen=True):
+    """A tool call of the experiment in progress (`workspace`)."""
+
+    tool: str
+    index: int
+    cpu_s: float
+    output: bytes
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """A complete result (`recent`): all that verification needs."""
+
+    experiment: int
+    phase: str
+    slice: int
+    settings: Settings
+    status: str
+    text_bytes: int
+    text_sha256: str
+    dictionary: bytes
+    chunks: tuple[bytes, ...]
+    cpu_s: float
+    ratio: float
+    score: float
+
+
+class Metrics(Struct, frozen=True, kw_only=True):
+    """What stays of a result that left `recent` (`history`)."""
+
+    experiment: int
+    slice: int
+    settings: Settings
+    status: str
+    ratio: float
+    score: float
+    cpu_s: float
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """The best result of its kind that was decompressed and found whole (`verified`)."""
+
+    experiment: int
+    settings: Settings
+    text_sha256: str
+    packed_bytes: int
+    ratio: float
+    score: float
+    times: int
+    """How often it was verified."""
+
+
+def metrics_of(result: Result) -> Metrics:
+    """Return the key metrics of a result."""
+    return Metrics(
+        experiment=result.experiment,
+        slice=result.slice,
+        settings=result.settings,
+        status=result.status,
+        ratio=result.ratio,
+        score=result.score,
+        cpu_s=result.cpu_s,
+    )
