@@ -19,6 +19,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -98,7 +99,7 @@ class Run:
         agent writes there, LogError or OSError where it cannot be written.
         """
         path, clock = path.absolute(), clock or SystemClock()
-        run_id = known_run(path) or uuid.uuid4().hex
+        run_id = known_run(path) or _new_run_id(options.agent, clock)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock.acquire(path / RUN_LOCK)
         try:
@@ -197,6 +198,8 @@ class Run:
 
     def _begin(self) -> None:
         me, options = identity_of(os.getpid()), self._options
+        limit = options.memory_limit_bytes
+        limits = {} if limit is None else {"memory_bytes": limit}
         manifest = RunManifest(
             format=FORMAT,
             run_id=self.id,
@@ -208,6 +211,7 @@ class Run:
             host=os.uname().nodename,
             started_us=self._context.clock.wall_us(),
             argv=sys.argv,
+            limits=limits,
             ops={
                 name: {"about": op.about, "args": op.args, "idempotent": op.idempotent}
                 for name, op in self._operations.items()
@@ -215,14 +219,13 @@ class Run:
         )
         text = msgspec.json.format(msgspec.json.encode(manifest))
         self._context.files.replace(self.path / RUN_FILE, text)
-        limit = options.memory_limit_bytes
         about = {
             "start_id": self.start_id,
             "boot": manifest.boot_id,
             "agent": options.agent,
             "version": memwatch.__version__,
             "pid": manifest.pid,
-            "limits": {} if limit is None else {"memory_bytes": limit},
+            "limits": limits,
         }
         self.record("run.begin", about)
         self._sampler.start()
@@ -255,3 +258,10 @@ class Run:
             raise ValueError(outcome.reason)
         result: dict[str, Any] = msgspec.to_builtins(outcome)
         return {name: result[name] for name in ("id", "kind", "path", "bytes", "sha256")}
+
+
+def _new_run_id(agent: str, clock: Clock) -> str:
+    """Return a name that people can type and that no other run has."""
+    name = "".join(c for c in agent.lower() if c.isascii() and c.isalnum())[:20] or "run"
+    began = datetime.fromtimestamp(clock.wall_us() / 1e6, UTC).strftime("%m%d-%H%M")
+    return f"{name}-{began}-{uuid.uuid4().hex[:4]}"

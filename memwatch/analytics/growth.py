@@ -14,6 +14,8 @@ from typing import NamedTuple
 BUCKETS = 32
 _DOUBLINGS = 4
 _MIN_POINTS = 5
+_LEAST_LIKENESS = 3
+_FAST_CLIMB = 0.05  # share of the limit that a lone short window must gain to be believed
 
 
 class Slope(NamedTuple):
@@ -24,9 +26,9 @@ class Slope(NamedTuple):
     high: float
 
     @property
-    def rising(self) -> bool:
-        """Three quarters of all pairs rise: the growth is not an accident of two samples."""
-        return self.low > 0
+    def steady(self) -> bool:
+        """Rising, and alike enough in the middle half of all pairs to say until when."""
+        return self.low > 0 and self.low >= self.per_min / _LEAST_LIKENESS
 
 
 class _Bucket:
@@ -130,21 +132,26 @@ class Growth:
 
 
 def time_to_limit(
-    used: float, limit: float | None, slopes: list[Slope | None]
+    used: float, limit: float | None, slopes: list[Slope | None], windows_s: tuple[float, ...]
 ) -> tuple[float, float] | None:
     """Return earliest and latest arrival at the limit in seconds, or None without steady growth.
 
-    Each window whose growth is steady contributes the range of its middle half.
+    Each window whose growth is steady contributes the range of its middle half. The shortest one
+    sees every refill of a cache, so it counts beside a longer one, or alone for a fast climb.
     """
     if limit is None:
         return None
     room = limit - used
     if room <= 0:
         return (0.0, 0.0)
-    rising = [slope for slope in slopes if slope is not None and slope.rising]
-    if not rising:
+    steady = [(s, w) for s, w in zip(slopes, windows_s, strict=True) if s is not None and s.steady]
+    if not steady:
         return None
+    if len(steady) == 1 and steady[0][1] == windows_s[0]:
+        slope, window_s = steady[0]
+        if slope.low * window_s / 60 < _FAST_CLIMB * limit:
+            return None
     return (
-        min(room / slope.high * 60 for slope in rising),
-        max(room / slope.low * 60 for slope in rising),
+        min(room / slope.high * 60 for slope, _ in steady),
+        max(room / slope.low * 60 for slope, _ in steady),
     )

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.domain.record import Fault, Record
 from memwatch.domain.sample import TierSample
@@ -235,15 +237,17 @@ def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoi
     )
     duration_us, stall_us = record.number("duration_us"), record.number("stall_us")
     began_us = record.t_us - (duration_us or 0)
+    said = record.text("kind") or (known.kind if known else "")
+    kind = "full" if said == "full" else "incremental"
+    base = inert(record.text("base"), 80) or (known.base if known else None)
     if known is not None and known.state != "begun" and state == "begun":
-        return known  # its end was read before its beginning
-    kind = record.text("kind") or (known.kind if known else "incremental")
-    base = record.text("base") or (known.base if known else None)
+        # Its end was read first, and may not repeat what its beginning says.
+        return replace(known, kind=kind, base=base, began_us=record.t_us)
     return Checkpoint(
         id=name,
-        kind="full" if kind == "full" else "incremental",
+        kind=kind,
         state=state,  # type: ignore[arg-type]  # one of the three literals above
-        base=inert(base, 80) if base else None,
+        base=base,
         first_lsn=record.number("first_lsn"),
         last_lsn=record.number("last_lsn"),
         bytes=record.number("bytes"),

@@ -36,12 +36,22 @@ def run(words: list[str]) -> int:
     parser.add_argument("target", nargs="?")
     add_screen_options(parser)
     options = parser.parse_args(words)
+    require_terminal()
     path = resolve(options.target) if options.target else _newest()
     attachment = Attachment(path)
     session = attachment.ensure()
     show(attachment, session, options)
     print(farewell(attachment))
     return 0
+
+
+def require_terminal() -> None:
+    """Refuse, before anything is started, to draw where there is no screen."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "the dashboard needs a terminal; without one there are "
+            "`memwatch status --json` and `memwatch demo --headless`"
+        )
 
 
 def farewell(attachment: Attachment) -> str:
@@ -57,18 +67,12 @@ def farewell(attachment: Attachment) -> str:
 
 def show(attachment: Attachment, session: Session, options: argparse.Namespace) -> None:
     """Run the viewer on a session that is open already; later ones are made by reconnecting."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        session.close()
-        raise UsageError(
-            "the dashboard needs a terminal; without one try: "
-            f"memwatch status {attachment.run_id} --json"
-        )
     from memwatch.ui.app import DashboardApp
 
     app = DashboardApp(
         connect=_first(session, attachment.connect),
         target=attachment.run_id,
-        theme=options.theme or _default_theme(),
+        theme=options.theme or "auto",
         ascii_only=options.ascii or _ascii_locale(),
         view_only=options.view,
         refresh_s=options.refresh or (2.0 if "SSH_CONNECTION" in os.environ else 1.0),
@@ -79,7 +83,14 @@ def show(attachment: Attachment, session: Session, options: argparse.Namespace) 
 def _first(session: Session, connect: Callable[[], Session]) -> Callable[[], Session]:
     """Return `connect`, with a session that is there already as its first answer."""
     ready = [session]
-    return lambda: ready.pop() if ready else connect()
+
+    def next_session() -> Session:
+        try:
+            return ready.pop()
+        except IndexError:
+            return connect()
+
+    return next_session
 
 
 def _newest() -> Path:
@@ -87,12 +98,6 @@ def _newest() -> Path:
         return newest_live()
     except TargetError as error:
         raise TargetError(f"{error} (`memwatch --help` says more)") from None
-
-
-def _default_theme() -> str:
-    colours = os.environ.get("COLORTERM", "") + os.environ.get("TERM", "")
-    rich = any(word in colours for word in ("truecolor", "24bit", "256"))
-    return "memwatch" if rich else "plain16"
 
 
 def _ascii_locale() -> bool:

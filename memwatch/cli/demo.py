@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import secrets
 import subprocess
 import sys
 import time
-from datetime import datetime
-from pathlib import Path
 
-from memwatch.cli.dashboard import add_screen_options, show
+from memwatch.cli.dashboard import add_screen_options, require_terminal, show
 from memwatch.cli.status import exit_status
+from memwatch.cli.status_text import status_text
 from memwatch.config.locations import home
 from memwatch.domain.command import FINAL_STATES, Command
-from memwatch.domain.errors import MemwatchError, TargetError, UsageError
+from memwatch.domain.errors import MemwatchError, SessionError, TargetError, UsageError
 from memwatch.runtime.attach import Attachment
-from memwatch.runtime.client import GuardSession
 from memwatch.runtime.target import newest_live
+from memwatch.runtime.thin_client import status_json
 
 _EXAMPLE = """examples:
   memwatch demo                     the dashboard on a small agent; q ends both
@@ -29,6 +30,7 @@ _EXAMPLE = """examples:
 The agent searches good compression settings for Python's own library: no model, no network."""
 _START_TIMEOUT_S = 15.0
 _LEAK_TIMEOUT_S = 10.0
+_END_TIMEOUT_S = 30.0
 
 
 def run(words: list[str]) -> int:
@@ -36,18 +38,20 @@ def run(words: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(words)
     if options.what is not None:
-        return _switch_leak(options.what, options.rate)
+        return _switch_leak(options.rate)
     if options.json and not options.headless:
         raise UsageError(
             "--json goes with --headless: memwatch demo --headless --seconds 30 --json"
         )
     if options.headless and options.seconds is None:
         raise UsageError("--headless needs an end, for example --seconds 30")
+    if not options.headless:
+        require_terminal()
     with Demo(options) as demo:
-        session = demo.attachment.ensure()
         if options.headless:
-            return _headless(session, options)
-        show(demo.attachment, session, options)
+            return _headless(demo, options)
+        demo.on_screen = True
+        show(demo.attachment, demo.attachment.ensure(), options)
     print("the demo is over, nothing is left behind")
     return 0
 
@@ -56,14 +60,15 @@ class Demo:
     """A demo agent with its keeper; leaving the block ends both and removes the run."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        stamp = datetime.now().astimezone().strftime("%m%d-%H%M%S")  # noqa: TID251 -- a name
-        self._dir = home(create=True) / "demo" / f"demo-{stamp}-{secrets.token_hex(2)}"
+        self._dir = home(create=True) / "demo" / secrets.token_hex(6)
         self._options = options
         self._keeper: subprocess.Popen[bytes] | None = None
+        self.on_screen = False
+        """A dashboard was shown: if its terminal is gone afterwards, nobody quit."""
 
     def __enter__(self) -> Demo:
         """Start the agent; raises MemwatchError when it does not begin its run."""
-        self._dir.mkdir(parents=True)
+        self._dir.parent.mkdir(mode=0o700, exist_ok=True)
         command = [sys.executable, "-m", "memwatch.demo.keeper", str(self._dir)]
         command += ["--leak", str(self._options.leak), "--leak-in", self._options.leak_in]
         if self._options.seed is not None:
@@ -78,17 +83,17 @@ class Demo:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the keeper end everything; after a hang-up it goes on for a while by itself."""
+        """Let the keeper end everything; when the terminal is gone it goes on for a while."""
         keeper = self._keeper
         if keeper is None or keeper.stdin is None:
             return
-        if not hung_up():
-            try:
+        terminal_gone = self.on_screen and not sys.stdin.isatty()
+        if not terminal_gone:
+            with contextlib.suppress(BrokenPipeError):
                 keeper.stdin.write(b"quit\n")
-                keeper.stdin.close()
-            except BrokenPipeError:
-                return
-            keeper.wait(timeout=30)
+                keeper.stdin.flush()
+            keeper.wait(timeout=_END_TIMEOUT_S)
+        keeper.stdin.close()
 
     def _attachment(self) -> Attachment:
         until = time.monotonic() + _START_TIMEOUT_S
@@ -105,26 +110,38 @@ class Demo:
         return self._keeper is not None and self._keeper.poll() is not None
 
 
-def hung_up() -> bool:
-    """Say whether the terminal that we were started on is gone."""
-    if not sys.stdin.isatty():
-        try:
-            with Path("/dev/tty").open():
-                return False
-        except OSError:
-            return sys.stdin.fileno() in _TERMINALS
-    return False
+def _headless(demo: Demo, options: argparse.Namespace) -> int:
+    """Watch for a while without a screen; print the last status, as `memwatch status` does."""
+    until = time.monotonic() + options.seconds
+    demo.attachment.ensure().close()
+    time.sleep(max(until - time.monotonic(), 0))
+    text = status_json(str(demo.attachment.socket))
+    status = json.loads(text)
+    print(text.decode() if options.json else status_text(status))
+    return exit_status(status)
 
 
-_TERMINALS: set[int] = set()
-
-
-def _headless(session: GuardSession, options: argparse.Namespace) -> int:
-    from memwatch.cli.status_text import status_text
-    from memwatch.runtime.thin_client import status_json
-
-    time.sleep(options.seconds)
-    return 0
+def _switch_leak(rate: float | None) -> int:
+    """Ask the running demo to leak, and wait for its answer."""
+    if rate is None or rate < 0:
+        raise UsageError("name the rate in MB a minute, for example: memwatch demo leak 60")
+    session = Attachment(newest_live()).connect()
+    try:
+        name = session.submit(Command(op="leak", args={"mb_per_min": rate}, why="memwatch demo"))
+        until = time.monotonic() + _LEAK_TIMEOUT_S
+        seq = 0
+        while time.monotonic() < until:
+            snapshot = session.latest(seq, 1.0)
+            if snapshot is None:
+                continue
+            seq = snapshot.seq
+            known = next((one for one in snapshot.commands if one.id == name), None)
+            if known is not None and known.state in FINAL_STATES:
+                print(f"leak {known.state}" + (f": {known.detail}" if known.detail else ""))
+                return int(known.state != "done")
+    finally:
+        session.close()
+    raise SessionError("the demo has not answered yet; `memwatch status` shows what it does")
 
 
 def _parser() -> argparse.ArgumentParser:

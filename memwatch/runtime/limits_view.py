@@ -5,15 +5,18 @@ from __future__ import annotations
 from memwatch.config.schema import Profile
 from memwatch.domain.snapshot import Limit, Limits
 from memwatch.runtime.ring import Ring
+from memwatch.wal.manifest import RunManifest
 
 
-def limits_of(profile: Profile, ring: Ring, machine: tuple[Limit, ...]) -> Limits:
+def limits_of(
+    profile: Profile, ring: Ring, manifest: RunManifest, machine: tuple[Limit, ...]
+) -> Limits:
     """Return the binding limit, the others, and the thresholds of the profile.
 
     The limit that the agent stated in `run.begin` replaces the profile's: it is that run's own.
     """
     start = ring.state.start
-    stated = start.memory_limit_bytes if start else None
+    stated = start.memory_limit_bytes if start else manifest.limits.get("memory_bytes")
     found = list(machine)
     if stated is not None:
         found.insert(0, Limit(name="stated by the agent", bytes=stated))

@@ -64,7 +64,7 @@ class SnapshotBuilder:
     def _build(self, seq: int, facts: GuardFacts) -> Snapshot:
         run = self._run_info(facts)
         now_us = self._now_us(run)
-        limits = limits_of(self._profile, self._ring, facts.limits)
+        limits = limits_of(self._profile, self._ring, self.run.manifest, facts.limits)
         memory = self._memory(limits)
         checkpoints = self._checkpoints.checkpoints(run, now_us)
         disk, processes = self._disk(), self._processes()
@@ -156,7 +156,7 @@ class SnapshotBuilder:
             share=share,
             level=level_of(share, self._profile.thresholds),
             growth_per_min=self._growth(slopes),
-            time_to_limit_s=time_to_limit(used, limit, slopes),
+            time_to_limit_s=time_to_limit(used, limit, slopes, self._profile.windows.growth_s),
             at_us=at_us,
         )
 

@@ -24,6 +24,8 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     host: str = ""
     started_us: int = 0
     argv: list[str] = []
+    limits: dict[str, int] = {}
+    """As in the newest `run.begin`, whose segment may have been dropped since."""
     ops: dict[str, Any] = {}
     """Operations that the agent takes over its spool, by name."""
 

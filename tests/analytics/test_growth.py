@@ -52,24 +52,24 @@ def test_a_saw_tooth_without_a_rising_floor_is_not_steady_growth() -> None:
     growth = grown(600, lambda second: 100e6 + (second % 40) * 1e6)
     middle = growth.slopes()[1]
     assert middle is not None
-    assert not middle.rising
-    assert time_to_limit(140e6, 300e6, growth.slopes()[1:]) is None
+    assert not middle.steady
+    assert time_to_limit(140e6, 300e6, growth.slopes(), WINDOWS) is None
 
 
 def test_noise_gives_no_time_to_limit_and_a_trend_in_noise_does() -> None:
     dice = random.Random(7)
     flat = grown(600, lambda _: 100e6 + dice.gauss(0, 1e6))
-    assert time_to_limit(100e6, 300e6, [flat.slopes()[1]]) is None
+    assert time_to_limit(100e6, 300e6, flat.slopes(), WINDOWS) is None
     rising = grown(600, lambda second: 100e6 + second * 1e6 / 6 + dice.gauss(0, 1e6))
-    found = time_to_limit(200e6, 300e6, [rising.slopes()[1]])
+    found = time_to_limit(200e6, 300e6, rising.slopes(), WINDOWS)
     assert found is not None
     low, high = found
     assert low <= 600 <= high
 
 
 def test_arrival_is_now_above_the_limit_and_unknown_without_one() -> None:
-    assert time_to_limit(10, 5, [None]) == (0.0, 0.0)
-    assert time_to_limit(10, None, [Slope(1, 1, 1)]) is None
+    assert time_to_limit(10, 5, [None], (60.0,)) == (0.0, 0.0)
+    assert time_to_limit(10, None, [Slope(1, 1, 1)], (60.0,)) is None
 
 
 def test_samples_from_the_past_change_nothing() -> None:
@@ -77,3 +77,10 @@ def test_samples_from_the_past_change_nothing() -> None:
     before = per_min(growth)
     growth.add(10 * S, 1e12)
     assert per_min(growth) == before
+
+
+def test_a_lone_short_window_counts_only_for_a_fast_climb() -> None:
+    refill = [Slope(6e6, 6e6, 6e6), None, None]
+    assert time_to_limit(100e6, 300e6, refill, WINDOWS) is None
+    climb = [Slope(60e6, 50e6, 70e6), None, None]
+    assert time_to_limit(100e6, 300e6, climb, WINDOWS) == pytest.approx((171.4, 240.0), rel=1e-3)
