@@ -62,9 +62,13 @@ class FileLock:
 
     def release(self) -> None:
         """Let go; more than once does no harm."""
+        if self._fd >= 0:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)  # frees copies in forked children, too
+            self._close()
+
+    def _close(self) -> None:
         fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        os.close(fd)
 
     def __enter__(self) -> FileLock:
         """Return the lock itself."""
@@ -115,10 +119,11 @@ _held: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
 def _let_go_in_child() -> None:
-    # A forked child would keep the lock alive after its parent; closing its copy frees nothing
-    # that the parent holds.
+    # A forked child would keep the lock alive after its parent died; closing its copy frees
+    # nothing that the parent holds.
     for lock in list(_held):
-        lock.release()
+        if lock.mine:
+            lock._close()
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)

@@ -1,0 +1,1 @@
+"""Tests against failing disks and dying processes."""
