@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from memwatch.domain.snapshot import Event
 from memwatch.runtime import wire
 
 _SEND_TIMEOUT_S = 10.0
+_FINISH_S = 1.0
 _LONGEST_WAIT_S = 30.0
 _MAX_COLUMNS = 2000
 _MAX_EVENTS = 1000
@@ -76,6 +77,8 @@ class SessionServer:
         self._failure: OSError | None = None
         self._stop: asyncio.Event | None = None
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="memwatch-query")
+        self._busy = 0
+        self._idle = asyncio.Event()
         self.viewers = 0
         """Connections that asked for snapshots and are still there."""
 
@@ -108,6 +111,7 @@ class SessionServer:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._fresh, self._stop = asyncio.Event(), asyncio.Event()
+        self._idle.set()
         try:
             self._path.unlink(missing_ok=True)  # we hold the run's lock: it can only be a dead one
             server = await asyncio.start_unix_server(self._connected, self._path)
@@ -119,7 +123,13 @@ class SessionServer:
             self._listening.set()
         async with server:
             await self._stop.wait()
+            await self._finish()
         self._path.unlink(missing_ok=True)
+
+    async def _finish(self) -> None:
+        """Let answers that are under way go out: the one to "end yourself" is among them."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), _FINISH_S)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(reader, writer)
@@ -129,12 +139,28 @@ class SessionServer:
             await connection.send(self._hello)
             wire.check_hello(await connection.receive())
             while True:
-                await self._answer(connection, await connection.receive())
+                request = await connection.receive()
+                with self._answering(request):
+                    await self._answer(connection, request)
         except (SessionError, OSError, EOFError, TimeoutError):
             pass  # the viewer is gone, or is none: nothing to tell it
         finally:
             self.viewers -= connection.watches
             writer.close()
+
+    @contextlib.contextmanager
+    def _answering(self, request: Message) -> Iterator[None]:
+        """Count answers under way, but for those that wait for news."""
+        counts = request.get("call") != "latest"
+        self._busy += counts
+        if self._busy:
+            self._idle.clear()
+        try:
+            yield
+        finally:
+            self._busy -= counts
+            if not self._busy:
+                self._idle.set()
 
     async def _answer(self, connection: _Connection, request: Message) -> None:
         number = request.get("id")
