@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +21,7 @@ from memwatch.store.rows import TABLES, Row
 
 _CONFIG: dict[str, Any] = {
     "threads": 1,
-    "memory_limit": "96MB",
+    "memory_limit": "40MB",
     "max_temp_directory_size": "256MB",
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -30,7 +32,8 @@ _ERRORS = (duckdb.Error, RuntimeError)  # the second: what its C++ code raises u
 _READERS_LEAVE_S = 5.0
 
 # How DuckDB words what it raises: it has no error codes, and one class for many things.
-_IN_USE = ("Could not set lock",)
+_IN_USE = "Could not set lock"
+_HOLDER = re.compile(r"\(PID (\d+)\)")
 _NEWER = ("Trying to read a database file with version number", "created with a newer")
 _REFUSED = ("No space left", "Permission denied", "Too many open files", "Read-only file system")
 _DAMAGED = (
@@ -42,13 +45,14 @@ _DAMAGED = (
 
 
 class Database:
-    """One open file. `write` belongs to one thread; `reading` gives any thread its own cursor."""
+    """One open file. `write` belongs to one thread at a time, `rows` to any."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
         self._clock = clock
         self._connection: Any = None
         self._appenders: dict[str, Any] = {}
+        self._identity: tuple[int, int] | None = None
         self._cursors: set[Any] = set()
         self._changed = threading.Condition()
         self._damaged = False
@@ -94,18 +98,22 @@ class Database:
             raise
         with self._changed:
             self._connection, self._appenders = connection, appenders
+            self._identity = _identity(self.path)
 
     def close(self) -> None:
         """Close the file, interrupting readers; does nothing when it is closed."""
         with self._changed:
             connection, self._connection, self._appenders = self._connection, None, {}
-            for cursor in self._cursors:
-                cursor.interrupt()
-            # A cursor that lives on would keep a failed instance alive under the same path.
-            self._changed.wait_for(lambda: not self._cursors, _READERS_LEAVE_S)
+            self._send_readers_away()
         if connection is not None:
             with suppress(*_ERRORS):
                 connection.close()
+
+    def verify(self) -> None:
+        """See whether the open file is still the one under its path; raises StoreError if not."""
+        if self._identity != _identity(self.path):
+            self.close()
+            raise StoreError("the file of the history was removed: it is rebuilt")
 
     def write(
         self, rows: Mapping[str, Sequence[Row]], void: Sequence[tuple[str, int]] = ()
@@ -140,7 +148,7 @@ class Database:
 
         A query that takes longer than `deadline_s` is interrupted.
         """
-        with self._reading() as cursor:
+        with self.reading() as cursor:
             timer = threading.Timer(deadline_s, cursor.interrupt)
             timer.daemon = True
             timer.start()
@@ -158,17 +166,26 @@ class Database:
             return found
 
     @contextmanager
-    def _reading(self) -> Iterator[Any]:
+    def reading(self) -> Iterator[Any]:
+        """Give this thread a cursor of its own; raises StoreError when the file is not open."""
         with self._changed:
             cursor = self._open_connection().cursor()
             self._cursors.add(cursor)
         try:
             yield cursor
         finally:
-            cursor.close()
             with self._changed:
                 self._cursors.discard(cursor)
+                cursor.close()
                 self._changed.notify_all()
+
+    def _send_readers_away(self) -> None:
+        """Wait until no cursor is left: one would keep a failed instance alive under this path."""
+        until = time.monotonic() + _READERS_LEAVE_S
+        while self._cursors and time.monotonic() < until:
+            for cursor in self._cursors:  # again and again: before a query runs it goes unheard
+                cursor.interrupt()
+            self._changed.wait(0.05)
 
     def _open_connection(self) -> Any:
         connection = self._connection
@@ -202,11 +219,21 @@ class Database:
         if _is_damage(error):
             self._damaged = True
             return StoreError(f"the history is damaged, it is set aside and rebuilt: {first}")
-        if any(words in text for words in _IN_USE):
-            return StoreError(f"another process holds {self.path.name}, end it first: {first}")
+        if _IN_USE in text:
+            holder = _HOLDER.search(text)
+            who = f"process {holder[1]}" if holder else "another process"
+            return StoreError(f"{who} has {self.path.name} open: end it, or wait until it ends")
         if any(words in text for words in _NEWER):
             return StoreError(f"a newer memwatch wrote {self.path.name}, update this one: {first}")
         return StoreError(f"the history cannot be used: {first}")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _is_damage(error: Exception) -> bool:

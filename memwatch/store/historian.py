@@ -150,6 +150,7 @@ class Historian:
             self._recover(LOGS)
             return
         try:
+            self.database.verify()
             self._refuse_full_disk()
             with self._lock:
                 handed = self._intake.hand_over()

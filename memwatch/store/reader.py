@@ -62,7 +62,10 @@ class Reader:
         return _columns(rows, t0_us, t1_us, columns, max_gap_us)
 
     def coarse(self, t0_us: int, bucket_s: int = 60) -> dict[str, list[CoarsePoint]]:
-        """Return the course of each resource since `t0_us`, a point per bucket that has one."""
+        """Return the course of each resource since `t0_us`, a point per bucket that has one.
+
+        `entries:<tier>` are resources of their own here.
+        """
         found: dict[str, list[CoarsePoint]] = {}
         bucket_us = max(bucket_s, 1) * 1_000_000
         for resource, *point in self._rows("coarse", t0_us=_bounded(t0_us), bucket_us=bucket_us):
@@ -78,6 +81,13 @@ class Reader:
             )
             for resource, t_us, used, limit, entries, tokens in self._rows("latest_samples")
         }
+
+    def experiments_before(self, lsn: int) -> dict[str, int]:
+        """Return the count of ended experiments by status, of records below an lsn.
+
+        For what was pruned from the log: the history still knows it.
+        """
+        return dict(self._rows("experiments_before", lsn=lsn))
 
     def events(self, t0_us: int, t1_us: int, limit: int) -> list[Event]:
         """Return the newest events of [t0_us, t1_us), oldest first; `seq` is 0: they are past."""
