@@ -10,17 +10,18 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Literal
 
 from memwatch.agent.files import SYSTEM_FILES, Files
+from memwatch.agent.past import last_lsn
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.errors import LogError
-from memwatch.domain.record import Position, Record
 from memwatch.wal import codec
-from memwatch.wal.segment import SEGMENT_BYTES, segment_name, segments
-from memwatch.wal.stream import SegmentStream
+from memwatch.wal.segment import SEGMENT_BYTES, segment_name
 
 Durability = Literal["always", "batch", "os"]
 """When records reach the device: with each append, within 50 ms, or when the system likes."""
@@ -29,7 +30,6 @@ BATCH_S: Final = 0.050
 BATCH_RECORDS: Final = 256
 
 _NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-_TAIL_BYTES = 1_000_000
 _CLOSED = -1
 
 
@@ -63,20 +63,22 @@ class LogWriter:
         self._fd = _CLOSED
         self._segment = self._offset = self._sealed_bytes = 0
         self._retired: list[int] = []
-        self._pending = 0
+        self._asked_lsn = 0
+        """Newest number that a sync was asked for; not below `durable_lsn`."""
         self._failure = ""
         self._unreported = False
         self._closed = ""
-        self._first_pending = threading.Event()
-        self._batch_full = threading.Event()
+        # Queues in place of events: their waiting is done in C, off the appender's way.
+        self._first_pending: SimpleQueue[None] = SimpleQueue()
+        self._batch_full: SimpleQueue[None] = SimpleQueue()
         try:
             wal_dir.mkdir(parents=True, exist_ok=True)
-            self._last_lsn = self._durable_lsn = _last_lsn(wal_dir)
+            self._last_lsn = self._durable_lsn = self._asked_lsn = last_lsn(wal_dir)
         except OSError as error:
             raise LogError(f"cannot open the log in {wal_dir}: {error.strerror}") from error
+        self._thread: threading.Thread | None = None
         self._begin_segment()
         _writers.add(self)
-        self._thread: threading.Thread | None = None
         if durability == "batch":
             self._thread = threading.Thread(
                 target=self._sync_batches, name="memwatch-log-sync", daemon=True
@@ -134,14 +136,16 @@ class LogWriter:
             self._offset += written
             self._last_lsn = lsn
             self._ready = True
-            self._pending += 1
-            pending = self._pending
         if sync or self._durability == "always":
             self._sync(lsn)
-        elif pending == 1:
-            self._first_pending.set()
-        elif pending == BATCH_RECORDS:
-            self._batch_full.set()
+        elif self._thread is not None:
+            pending = lsn - self._asked_lsn
+            if pending == 1:
+                self._first_pending.put(None)
+            elif pending == BATCH_RECORDS:
+                self._batch_full.put(None)
+        elif self._retired:
+            self._sync_behind()
         return lsn
 
     def sync(self) -> int:
@@ -163,8 +167,8 @@ class LogWriter:
             if self._closed:
                 return
             self._closed, self._ready = f"the log in {self._dir} is closed", False
-        self._first_pending.set()
-        self._batch_full.set()
+        self._first_pending.put(None)
+        self._batch_full.put(None)
         if self._thread is not None:
             self._thread.join()
         try:
@@ -225,8 +229,6 @@ class LogWriter:
     def _next_segment(self) -> None:
         self._retire()
         self._begin_segment()
-        if self._durability == "os":
-            self._close_all(self._retired)
 
     def _begin_segment(self) -> None:
         try:
@@ -242,6 +244,7 @@ class LogWriter:
             why = f"cannot begin a segment in {self._dir}: {error.strerror}"
             raise LogError(why + "; records acknowledged before are safe") from error
         self._fd, self._failure, self._ready = fd, "", True
+        self._wake_thread()
 
     def _create(self) -> int:
         """Open a new file for the next record; a name that holds remains costs a number.
@@ -267,11 +270,17 @@ class LogWriter:
 
     def _sync(self, lsn: int) -> None:
         with self._sync_lock:
-            if self._durable_lsn >= lsn:
+            if self._durable_lsn >= lsn and not self._retired:
                 return
-            with self._lock:
-                retired, self._retired = self._retired, []
-                fd, upto, self._pending = self._fd, self._last_lsn, 0
+            # Not under `_lock`, which would stall the appender. So the order matters: a segment
+            # that is sealed after `fd` was read is `fd`; one sealed before is among the retired.
+            upto, fd, retired = self._last_lsn, self._fd, []
+            if self._retired:
+                with self._lock:
+                    retired, self._retired = self._retired, []
+            self._asked_lsn = upto
+            if self._last_lsn != upto:  # that one did not count as the first pending
+                self._wake_thread()
             try:
                 for other in retired:
                     self._files.fsync(other)
@@ -301,37 +310,24 @@ class LogWriter:
         self._closed = "this log belongs to the parent process; a forked child may not write"
         self._fd, self._ready, self._retired = _CLOSED, False, []
 
+    def _wake_thread(self) -> None:
+        if self._thread is not None:
+            self._first_pending.put(None)
+
     def _sync_batches(self) -> None:
         while not self._closed:
-            self._first_pending.wait()
-            self._batch_full.wait(BATCH_S)
-            self._first_pending.clear()
-            self._batch_full.clear()
-            try:
-                self._sync(self._last_lsn)
-            except LogError:
-                with self._lock:  # the next append raises it
-                    self._unreported, self._ready = True, False
+            self._first_pending.get()
+            with suppress(Empty):
+                self._batch_full.get(timeout=BATCH_S)
+            self._sync_behind()
 
-
-def _last_lsn(wal_dir: Path) -> int:
-    """Return the last good lsn of the newest segment of a log, 0 for a log that has none."""
-    first = max(segments(entry.name for entry in os.scandir(wal_dir)), default=None)
-    if first is None:
-        return 0
-    path = wal_dir / segment_name(first)
-    size = path.stat().st_size
-    for start in sorted({max(size - _TAIL_BYTES, 0), 0}, reverse=True):
-        stream = SegmentStream(Position(first, start))
-        found = 0
-        with path.open("rb") as file:
-            file.seek(start)
-            while chunk := file.read(_TAIL_BYTES):
-                records = (item for item in stream.feed(chunk) if isinstance(item, Record))
-                found = max((record.lsn for record in records), default=found)
-        if found >= first:
-            return found
-    return first - 1
+    def _sync_behind(self) -> None:
+        """Sync where nobody waits for it: the next append raises what went wrong."""
+        try:
+            self._sync(self._last_lsn)
+        except LogError:
+            with self._lock:
+                self._unreported, self._ready = True, False
 
 
 _writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from memwatch.domain.errors import TargetError
@@ -31,19 +32,36 @@ def known_run(path: Path) -> str | None:
     return None
 
 
+def last_lsn(wal_dir: Path) -> int:
+    """Return the last good lsn of the newest segment of a log, 0 for a log that has none.
+
+    Looks at the end first: a restart need not read a whole segment.
+    """
+    first = max(segments(path.name for path in wal_dir.iterdir()), default=None)
+    if first is None:
+        return 0
+    path = wal_dir / segment_name(first)
+    size = path.stat().st_size
+    for start in sorted({max(size - _CHUNK_BYTES, 0), 0}, reverse=True):
+        found = max((record.lsn for record in _records(path, Position(first, start))), default=0)
+        if found >= first:
+            return found
+    return first - 1
+
+
 def last_experiment(wal_dir: Path) -> int:
     """Return the number of the newest experiment, 0 for none: looks from the newest segment on."""
     for first in reversed(segments(path.name for path in wal_dir.iterdir())):
-        newest = _newest_in(wal_dir / segment_name(first), first)
+        records = _records(wal_dir / segment_name(first), Position(first))
+        newest = max((record.experiment or 0 for record in records), default=0)
         if newest:
             return newest
     return 0
 
 
-def _newest_in(path: Path, first: int) -> int:
-    stream, newest = SegmentStream(Position(first)), 0
+def _records(path: Path, position: Position) -> Iterator[Record]:
+    stream = SegmentStream(position)
     with path.open("rb") as file:
+        file.seek(position.offset)
         while chunk := file.read(_CHUNK_BYTES):
-            numbers = (i.experiment or 0 for i in stream.feed(chunk) if isinstance(i, Record))
-            newest = max(newest, *numbers, 0)
-    return newest
+            yield from (item for item in stream.feed(chunk) if isinstance(item, Record))
