@@ -1,4 +1,4 @@
-"""The dashboard: takes snapshots from the bridge, paints frames, turns keys into views and requests."""
+"""The dashboard: snapshots from the bridge -> frames; keys -> another view, or a request."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from memwatch.ui.cost import CostMeter
 from memwatch.ui.event_log import KEPT, EventLog, with_answer, with_snapshot
 from memwatch.ui.frame import Frame
 from memwatch.ui.screens.dashboard import DashboardScreen
+from memwatch.ui.terminal.driver import ThriftyDriver
 from memwatch.ui.theme import chosen_name, load_look
 from memwatch.ui.view import View
 from memwatch.ui.widgets.chart import Drawing
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 SAID_S = 5.0
 """How long a passing word stays."""
+BACKLOG = 4000
+"""Characters that may be on their way to the terminal when a frame is painted."""
 REFRESHES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -66,7 +69,7 @@ class DashboardApp(App[None]):
         dirs: Sequence[Path] | None = None,
         driver_class: Any = None,
     ) -> None:
-        super().__init__(driver_class=driver_class)
+        super().__init__(driver_class=driver_class or ThriftyDriver)
         self.animation_level = "none"
         self.look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
         self.ascii_only = ascii_only
@@ -97,6 +100,14 @@ class DashboardApp(App[None]):
         """Fit borders to the terminal."""
         self.dashboard.set_class(self.ascii_only, "-ascii")
 
+    def on_resize(self) -> None:
+        """Take nothing for granted: a terminal of another size may show anything."""
+        self._forget_terminal()
+
+    def _forget_terminal(self) -> None:
+        if isinstance(self._driver, ThriftyDriver):
+            self._driver.forget()
+
     def on_unmount(self) -> None:
         """Let the threads end."""
         self.bridge.stop()
@@ -105,7 +116,11 @@ class DashboardApp(App[None]):
         widget.dress(self.look.styles, self.ascii_only)
 
     def _bytes_written(self) -> int | None:
-        return getattr(self._driver, "bytes_written", None)
+        return self._driver.bytes_written if isinstance(self._driver, ThriftyDriver) else None
+
+    def _is_behind(self) -> bool:
+        """Return whether earlier output still waits: a newer frame comes soon enough."""
+        return isinstance(self._driver, ThriftyDriver) and self._driver.backlog > BACKLOG
 
     # -- frames ------------------------------------------------------------------------------
 
@@ -118,7 +133,8 @@ class DashboardApp(App[None]):
         self._events = with_snapshot(self._events, snapshot)
         if not self._events.complete:
             self.bridge.ask("events", lambda session: session.events(0, KEPT))
-        self._next_frame()
+        if not self._is_behind():
+            self._next_frame()
 
     @on(messages.LinkChanged)
     def _link_changed(self) -> None:
@@ -181,6 +197,8 @@ class DashboardApp(App[None]):
             self._next_frame()
         elif message.error:
             self.say(f"not sent: {message.error}")
+        else:  # from here on the snapshots tell how far it came
+            self._unsay(self._said)
 
     def _submit(self, command: Command, words: str) -> None:
         self._requests += 1
@@ -283,22 +301,17 @@ class DashboardApp(App[None]):
         self.push_screen(overlay)
 
     def _do_mouse(self) -> None:
-        switch = getattr(self._driver, "switch_mouse", None)
-        if switch is None:
-            self.say("this terminal has no mouse")
-        else:
-            self.say("mouse on" if switch() else "mouse off")
+        if isinstance(self._driver, ThriftyDriver):
+            self.say("mouse on" if self._driver.switch_mouse() else "mouse off")
 
     def _do_redraw(self) -> None:
-        forget = getattr(self._driver, "forget", None)
-        if forget is not None:
-            forget()
-        self.refresh(layout=True)
+        self._forget_terminal()
+        self.screen.refresh(layout=True)
 
     def _do_quit(self) -> None:
         self.exit()
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+    def get_system_commands(self, _screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer every action by name in the command palette."""
         for action in actions.ACTIONS:
             label = f"{action.label} ({action.shown})"

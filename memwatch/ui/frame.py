@@ -31,7 +31,7 @@ class Glyphs(Struct, frozen=True, kw_only=True):
     """The characters that charts are drawn with, each one cell wide and unlike the others."""
 
     tiers: tuple[str, ...] = ("█", "▓", "▒", "░", "■")
-    unaccounted: str = "▞"
+    unaccounted: str = "╱"
     line: str = "┄"
     peak: str = "'"
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rich.color import Color, ColorParseError
 from rich.errors import StyleSyntaxError
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from memwatch.config.load import load_settings
 from memwatch.domain.errors import ConfigError
@@ -36,6 +36,8 @@ class BaseColors(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     background: str
     border: str
     focus: str
+    muted: str
+    """Remarks in the frame of a panel."""
     accent: str
     warning: str
     error: str
@@ -145,7 +147,7 @@ def look_of(file: ThemeFile, where: str) -> Look:
 
 
 def _check_glyphs(glyphs: list[str], attribute: str, where: str) -> None:
-    """The glyph alone tells the layers apart when there is no colour."""
+    """Refuse layers that look alike: without colour the glyph alone tells them apart."""
     if any(len(glyph) != 1 or glyph in " -┄'" for glyph in glyphs) or len(set(glyphs)) < len(
         glyphs
     ):
@@ -163,6 +165,7 @@ def _style(text: str, name: str, where: str) -> Style:
 
 def _textual_theme(file: ThemeFile, where: str) -> Theme:
     base = {name: _textual_color(getattr(file.base, name), name, where) for name in _BASE}
+    variables = BUILTIN_THEMES["ansi-dark"].variables if file.ansi else {}
     return Theme(
         name=f"memwatch-{file.name}",  # never one of Textual's own
         primary=base["accent"],
@@ -177,7 +180,8 @@ def _textual_theme(file: ThemeFile, where: str) -> Theme:
         panel=base["background"],
         dark=file.dark,
         ansi=file.ansi,
-        variables={"frame": base["border"], "frame-focus": base["focus"]},
+        variables=variables
+        | {f"frame-{name}": base[name] for name in ("border", "focus", "muted")},
     )
 
 

@@ -24,6 +24,7 @@ from memwatch.domain.snapshot import (
     Snapshot,
     Source,
     Tier,
+    Word,
 )
 from memwatch.domain.units import bytes_text, duration_text
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tests.ui.fake_session import FakeRun
 
 MB = 1_000_000
+TIERS = ("workspace", "recent", "verified", "history")
 WINDOWS = ("10s", "60s", "10min")
 LIMIT = 300 * MB
 NOTE = "demo clock: growth over 10 s, 60 s, 10 min; checkpoints every 3 / 12 experiments"
@@ -85,7 +87,7 @@ def snapshot_at(run: FakeRun, seq: int) -> Snapshot:
                 at_us=now_us - 400_000,
             ),
         ),
-        tiers=tuple(_tier(run, name, now_us) for name in ("workspace", "recent", "verified", "history")),
+        tiers=tuple(_tier(run, name, now_us) for name in TIERS),
         checkpoints=_checkpoints(now_us, up_s),
         recovery=Recovery(
             full_bytes=4_200_000,
@@ -99,36 +101,45 @@ def snapshot_at(run: FakeRun, seq: int) -> Snapshot:
         interventions=_interventions(run, now_us),
         commands=tuple(run.commands[-4:]),
         disk=Disk(path="/home", total_bytes=480_000 * MB, free_bytes=212_000 * MB, free_share=0.44),
-        processes=Processes(
-            count=3,
-            threads=9,
-            fds=41,
-            members=(
-                ProcessInfo(pid=4242, ppid=1, start_ticks=1, name="python demo-engine", rss_bytes=int(used * 0.9), age_s=up_s, threads=7),
-                ProcessInfo(pid=4250, ppid=4242, start_ticks=2, name="xz", rss_bytes=9 * MB, age_s=3.0),
-                ProcessInfo(pid=4251, ppid=1, start_ticks=3, name="sleep", rss_bytes=MB, age_s=300.0, orphan=True),
-            ),
-        ),
-        progress=Progress(last_step_s=1.2, experiments={"kept": 30, "discarded": 60}, per_hour=400.0, steps=812),
+        processes=_processes(used, up_s),
+        progress=Progress(last_step_s=1.2, experiments={"kept": 30, "discarded": 60}, steps=812),
         events=tuple(events[-12:]),
         event_seq=len(events),
         source=Source(position="seg 1", records=10_433, last_lsn=10_433, lag_s=0.3),
         windows=WINDOWS,
         chart_window_s=180.0,
         profile_note=NOTE,
-    )  # fmt: skip
+    )
+
+
+def _processes(used: float, up_s: float) -> Processes:
+    agent = ProcessInfo(
+        pid=4242,
+        ppid=1,
+        start_ticks=1,
+        name="python demo-engine",
+        rss_bytes=int(used * 0.9),
+        age_s=up_s,
+        threads=7,
+    )
+    helper = ProcessInfo(pid=4250, ppid=4242, start_ticks=2, name="xz", rss_bytes=9 * MB, age_s=3)
+    left = ProcessInfo(
+        pid=4251, ppid=1, start_ticks=3, name="sleep", rss_bytes=MB, age_s=300, orphan=True
+    )
+    return Processes(count=3, orphans=1, threads=9, fds=41, members=(agent, helper, left))
 
 
 def _lights(used: float, up_s: float) -> tuple[Light, ...]:
     figure = f"{used / LIMIT * 100:.0f}% {bytes_text(used)}/{bytes_text(LIMIT)}"
-    word = "WARN" if used > 0.6 * LIMIT else "ok"
+    word: Word = "WARN" if used > 0.6 * LIMIT else "ok"
+    ckpt, due = duration_text(up_s % 27), duration_text(27 - up_s % 27)
     return (
         Light(name="MEMORY", word=word, figure=figure, meaning="limit in 41–55min"),
         Light(name="DISK", word="ok", figure="212G", meaning="run holds 31M"),
         Light(name="PROCS", word="watch", figure="3", meaning="1 left behind by a parent"),
-        Light(name="CKPT", word="ok", figure=f"{duration_text(up_s % 27)} ago", meaning=f"next in {duration_text(27 - up_s % 27)}"),
+        Light(name="CKPT", word="ok", figure=f"{ckpt} ago", meaning=f"next in {due}"),
         Light(name="STEP", word="ok", figure=f"{duration_text(up_s % 3)} ago"),
-    )  # fmt: skip
+    )
 
 
 def _tier(run: FakeRun, name: str, now_us: int) -> Tier:

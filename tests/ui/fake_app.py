@@ -1,4 +1,4 @@
-"""The dashboard on a made-up run with moving figures, to look at by hand: `python -m tests.ui.fake_app`."""
+"""The dashboard on a made-up run, to look at by hand: `python -m tests.ui.fake_app`."""
 
 from __future__ import annotations
 

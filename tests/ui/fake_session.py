@@ -11,13 +11,11 @@ import time
 from collections.abc import Callable
 
 from memwatch.domain.clock import Clock, ManualClock
-from memwatch.domain.command import Command, CommandInfo
+from memwatch.domain.command import Command, CommandInfo, CommandState
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import GAP, Column
-from memwatch.domain.snapshot import Event, Snapshot
-from tests.ui.builders import MB, snapshot_at
-
-TIERS = ("workspace", "recent", "verified", "history")
+from memwatch.domain.snapshot import Event, Severity, Snapshot
+from tests.ui.builders import MB, TIERS, snapshot_at
 
 
 class FakeRun:
@@ -91,39 +89,15 @@ class FakeRun:
     def all_events(self) -> list[Event]:
         """Return everything that happened so far, by plan."""
         now_us = self.clock.wall_us()
-        events = [(self.started_us, "run", "demo-engine started, pid 4242", "notice")]
-        last_s = int((now_us - self.started_us) / 1e6)
-        for second in range(0, last_s + 1):
+        found: list[tuple[int, str, str, Severity]] = [
+            (self.started_us, "run", "demo-engine started, pid 4242", "notice")
+        ]
+        for second in range(int((now_us - self.started_us) / 1e6) + 1):
             t_us = self.started_us + second * 1_000_000
-            if second % 9 == 8:
-                number = second // 9
-                events.append(
-                    (
-                        t_us,
-                        "experiment",
-                        f"experiment {number} kept in 8.7s, ratio {3 + number % 7 / 10:.1f}",
-                        "info",
-                    )
-                )
-            if second % 23 == 22:
-                events.append(
-                    (t_us, "purge", "purge workspace (retention): 60 entries, 36M", "info")
-                )
-            if second % 27 == 26:
-                kind = "full" if second % 108 == 107 else "incremental"
-                events.append(
-                    (t_us, f"checkpoint.{kind}", f"{kind} checkpoint 1.2M in 0.04s", "info")
-                )
-            if second % 150 == 149:
-                name = ("exploration", "accumulation", "verification")[second // 150 % 3]
-                events.append((t_us, "phase", f"phase {name}", "notice"))
-            if second % 331 == 330:
-                events.append(
-                    (t_us, "error", "error MemoryError: preset dictionary too large", "error")
-                )
+            found += [(t_us, *told) for told in _told(second)]
         return [
             Event(seq=number, t_us=t_us, kind=kind, text=text, severity=severity, origin="agent")
-            for number, (t_us, kind, text, severity) in enumerate(sorted(events), 1)
+            for number, (t_us, kind, text, severity) in enumerate(sorted(found), 1)
         ]
 
     def submit(self, command: Command) -> str:
@@ -140,7 +114,7 @@ class FakeRun:
         now_us = self.clock.wall_us()
         for index, one in enumerate(self.commands):
             age_s = (now_us - one.asked_us) / 1e6
-            state = "asked" if age_s < 1.5 else "accepted" if age_s < 3 else "done"
+            state: CommandState = "asked" if age_s < 1.5 else "accepted" if age_s < 3 else "done"
             if one.state not in (state, "done"):
                 self.commands[index] = CommandInfo(
                     id=one.id, op=one.op, state=state, asked_us=one.asked_us, changed_us=now_us
@@ -157,6 +131,25 @@ class FakeRun:
             return True
         age_s = (self._born_us - t_us) / 1e6
         return not self.gap_s[0] <= age_s <= self.gap_s[1]
+
+
+def _told(second: int) -> list[tuple[str, str, Severity]]:
+    """Return what happens in a second of the made-up run."""
+    told: list[tuple[str, str, Severity]] = []
+    if second % 9 == 8:
+        ratio = 3 + second // 9 % 7 / 10
+        told.append(("experiment", f"experiment {second // 9} kept, ratio {ratio:.1f}", "info"))
+    if second % 23 == 22:
+        told.append(("purge", "purge workspace (retention): 60 entries, 36M", "info"))
+    if second % 27 == 26:
+        kind = "full" if second % 108 == 107 else "incremental"
+        told.append((f"checkpoint.{kind}", f"{kind} checkpoint 1.2M in 0.04s", "info"))
+    if second % 150 == 149:
+        name = ("exploration", "accumulation", "verification")[(second + 1) // 150 % 3]
+        told.append(("phase", f"phase {name}", "notice"))
+    if second % 331 == 330:
+        told.append(("error", "error MemoryError: dictionary too large", "error"))
+    return told
 
 
 class FakeSession:

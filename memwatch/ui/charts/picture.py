@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import set_cell_size
+
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text
 from memwatch.ui.charts.course import OTHERS, layer_names
 from memwatch.ui.charts.model import ChartModel
 from memwatch.ui.frame import Glyphs
-from memwatch.ui.line import Line, cut, cut_line, fit, width_of
+from memwatch.ui.line import Line, cut_line, fit, width_of
 
 LEFT = 6
 """Cells of the value axis."""
@@ -22,7 +24,7 @@ LEAST_ROWS = 3
 
 def right_cells(width: int) -> int:
     """Return the cells that threshold labels get in a chart of this width."""
-    return 15 if width >= 72 else 10 if width >= 50 else 0
+    return 15 if width >= 66 else 10 if width >= 48 else 0
 
 
 def plot_columns(width: int) -> int:
@@ -95,16 +97,27 @@ def _time_axis(model: ChartModel, width: int) -> Line:
 
 
 def legend(snapshot: Snapshot, glyphs: Glyphs, width: int) -> Line:
-    """Return glyph, name and present value of each layer, and their sum; names give way."""
+    """Return glyph, name and present value of each layer, and their sum; names give way.
+
+    Fields are fixed, so that it stands still while the figures change.
+    """
     entries = _legend_entries(snapshot, glyphs)
     memory = snapshot.resource("memory")
-    total = f"tree {bytes_text(memory.used if memory else None)}"
+    used = fit(bytes_text(memory.used if memory else None), 4)
     line: Line = []
-    for room in (12, 9, 6, 4, 2):
-        line = [(" ", "")]
-        for glyph, style, name, used in entries:
-            line += [(glyph, style), (f" {cut(name, room)} {bytes_text(used):<5}", "")]
-        line += [("= ", "dim"), (total, "strong")]
+    for room, equals in (
+        (12, "= tree "),
+        (9, "= tree "),
+        (6, "= tree "),
+        (5, "= "),
+        (3, "="),
+        (0, ""),
+    ):
+        line = []
+        for glyph, style, name, amount in entries:
+            short = set_cell_size(name, room).rstrip()
+            line += [(glyph, style), (f" {short} {fit(bytes_text(amount), 4)} ", "")]
+        line += [(equals, "dim"), (used, "strong")]
         if width_of(line) <= width:
             break
     return cut_line(line, width)

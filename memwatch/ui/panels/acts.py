@@ -17,14 +17,14 @@ RECENT_US = 10_000_000
 _COLUMNS = (
     TableColumn("when", 8, "left"),
     TableColumn("what", 0, "left"),
+    TableColumn("why", 10, "left", needs=71),
     TableColumn("by", 8, "left", needs=92),
-    TableColumn("why", 14, "left", needs=108),
     TableColumn("before", 6),
-    TableColumn("10s", 6),
-    TableColumn("10min", 6, needs=74),
-    TableColumn("freed", 10),
-    TableColumn("claimed", 7, needs=84),
-    TableColumn("took", 6),
+    TableColumn("after", 5),
+    TableColumn("10min", 5, needs=78),
+    TableColumn("freed", 9),
+    TableColumn("claimed", 7, needs=100),
+    TableColumn("took", 5),
 )
 
 _STATE_STYLES = {
@@ -80,15 +80,16 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
 
 
 def _row(one: Intervention) -> list[Cell]:
-    what = f"{inert(one.action, 30)} {inert(one.tier, 20)}".strip()
+    action = inert(one.action, 30).replace("incremental", "incr")
+    what = f"{action} {inert(one.tier, 20)}".strip()
     failed = one.state not in ("done", "effective")
     if failed:
         what += f" {inert(one.state, 12)}"
     return [
         Cell(clock_text(one.done_at_us or one.asked_at_us), "dim"),
         Cell(what, "warn" if failed else ""),
-        Cell(inert(one.origin, 12), "dim"),
         Cell(inert(one.why, 40), "dim"),
+        Cell(inert(one.origin, 12), "dim"),
         Cell(bytes_text(one.before)),
         Cell(bytes_text(one.after_10s)),
         Cell(bytes_text(one.after_10min)),

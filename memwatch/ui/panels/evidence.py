@@ -76,7 +76,8 @@ def _limits(snapshot: Snapshot) -> list[Fact]:
         f" {share_text(limits.emergency)}, soft {share_text(limits.soft_share)}, hard"
         f" {share_text(limits.hard_share)} of the binding limit; {inert(limits.why)}"
     )
-    facts = [("limit", "".join(text for text, _ in line)) for line in limit_lines(limits)]
+    named = ["".join(text for text, _ in line) for line in limit_lines(limits)]
+    facts = [("limit", named[0].removeprefix("limit ")), *(("", text) for text in named[1:])]
     if limits.binding is not None and limits.binding.why:
         facts.append(("", inert(limits.binding.why)))
     return [*facts, ("thresholds", shares)]
@@ -176,7 +177,8 @@ def _reading(snapshot: Snapshot, frame: Frame) -> list[Fact]:
         ("source", f"{inert(snapshot.run.path)}: {how}{lag}"),
         (
             "age",
-            f"snapshot {snapshot.seq} of {clock_text(snapshot.t_us)}, came {age_text(frame.link.age_s)} ago",
+            f"snapshot {snapshot.seq} of {clock_text(snapshot.t_us)}, came"
+            f" {age_text(frame.link.age_s)} ago",
         ),
     ]
     trouble = log_title(frame)

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from memwatch.domain.units import bytes_text
-from memwatch.ui.actions import ACTIONS, PANELS, Action, is_offered, refusal
+from memwatch.ui.actions import ACTIONS, BY_ID, PANELS, Action, is_offered, refusal
 from memwatch.ui.format import percent_text, speed_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
 from memwatch.ui.panels.acts import command_line, recent
 
-_SHORT = {"checkpoint": "checkp.", "zoom_in": "zoom", "zoom_out": "", "pan_back": ""}
-_SHORT |= {"pan_forward": "pan", "demo leak": "leak"}
+_TOGETHER = {"zoom_in": "zoom", "pan_back": "pan"}
+"""Keys that stand side by side with one word: the label of the first of the two."""
+_SECOND = {"zoom_in": "zoom_out", "pan_back": "pan_forward"}
+_LAST_TO_GO = ("quit", "help", "checkpoint", "note", "leak", "freeze", "zoom_in", "pan_back")
 
 
 def footer(frame: Frame, width: int) -> Line:
     """Return the keys, or what there is to say; greyed ones cannot be used now."""
     word = _word(frame)
+    cost = own_cost(frame) if width >= 110 else []
     if word:
-        return cut_line([(" ", ""), *word], width)
-    keys = [_key(action, frame, short=False) for action in _offered(frame)]
-    line: Line = [(" ", ""), *joined(keys, ("  ", ""))]
-    if width_of(line) > width:
-        keys = [_key(action, frame, short=True) for action in _offered(frame)]
-        line = joined(keys, (" ", ""))
-    return spread(line, own_cost(frame), width) if width >= 110 else cut_line(line, width)
+        return spread([(" ", ""), *word], cost, width)
+    offered = _offered(frame)
+    room = width - width_of(cost)
+    for gone in range(len(_LAST_TO_GO)):
+        kept = _LAST_TO_GO[: len(_LAST_TO_GO) - gone]
+        keys = [_key(action, frame) for action in offered if action.id in kept]
+        line: Line = [(" ", ""), *joined(keys, ("  ", ""))]
+        if width_of(line) <= room:
+            return spread(line, cost, width)
+    return cut_line(line, width)
 
 
 def _offered(frame: Frame) -> list[Action]:
@@ -31,13 +37,12 @@ def _offered(frame: Frame) -> list[Action]:
     return sorted(found, key=lambda action: action.footer)
 
 
-def _key(action: Action, frame: Frame, *, short: bool) -> Line:
+def _key(action: Action, frame: Frame) -> Line:
     off = refusal(action, frame.snapshot, view_only=frame.view_only)
-    label = _SHORT.get(action.id, action.label) if short else action.label
-    return [
-        (action.shown, "greyed" if off else "key"),
-        (f" {label}".rstrip(), "greyed" if off else "dim"),
-    ]
+    second = _SECOND.get(action.id)
+    shown = f"{action.shown} {BY_ID[second].shown}" if second else action.shown
+    label = _TOGETHER.get(action.id, action.label)
+    return [(shown, "greyed" if off else "key"), (f" {label}", "greyed" if off else "dim")]
 
 
 def _word(frame: Frame) -> Line:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memwatch.analytics.lights import arrival_text
 from memwatch.domain.snapshot import Limits, Resource, Snapshot, Tier
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, share_text
-from memwatch.ui.format import LEVEL_STYLES, age_text, count_text, rate_text
+from memwatch.ui.format import LEVEL_STYLES, count_text, rate_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
 from memwatch.ui.panels.table import Cell, TableColumn, table
@@ -93,8 +94,7 @@ def _notes(snapshot: Snapshot) -> list[Line]:
     memory = snapshot.resource("memory")
     lines: list[Line] = []
     if memory is not None and memory.time_to_limit_s is not None:
-        low, high = memory.time_to_limit_s
-        arrival = age_text(low) if low == high else f"{age_text(low)}–{age_text(high)}"
+        arrival = arrival_text(*memory.time_to_limit_s)
         lines.append([("limit in ", "dim"), (arrival, "warn"), (" if this goes on", "dim")])
     lines += limit_lines(snapshot.limits)
     if snapshot.profile_note:

@@ -7,7 +7,7 @@ from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
 from memwatch.ui.format import age_text, clock_text, moment_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, cut, spread, width_of
+from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
 from memwatch.ui.view import window_s
 
 PAST = frozenset({"ended", "crashed", "killed"})
@@ -33,55 +33,36 @@ _ENGINE_WORDS = {
 
 
 def header(frame: Frame, width: int) -> Line:
-    """Return the top line: run, host, state, experiment, uptime, guard and the snapshot's time."""
+    """Return the top line: run, host, state, experiment, uptime, guard and the snapshot's time.
+
+    Where the width does not do, the least important parts go first, the name shrinks last.
+    """
     snapshot = frame.snapshot
     if snapshot is None:
         return spread([(" memwatch ", "title"), (inert(frame.target), "")], [], width)
     run = snapshot.run
-    clock = "" if snapshot.t_us == 0 else clock_text(snapshot.t_us)
+    state = (run.state.upper().replace("_", "-"), _STATE_STYLES.get(run.state, "strong"))
+    experiment = "" if run.experiment is None else f"{run.experiment}"
+    phase = inert(run.phase or "", 24)
     guard = _ENGINE_WORDS[snapshot.guard.engine]
-    wide, narrow = _long(run), _short(run)
-    right: Line = [(guard, "dim"), (f"  {clock} ", "strong")]
-    if width_of(wide) + width_of(right) + 1 <= width:
-        return spread(wide, right, width)
-    if width < 60:
-        right = [(f"{clock} ", "strong")]
-    return spread(narrow, right, width)
-
-
-def _state(run: RunInfo) -> tuple[str, str]:
-    return run.state.upper().replace("_", "-"), _STATE_STYLES.get(run.state, "strong")
-
-
-def _work(run: RunInfo, word: str, between: str) -> str:
-    parts = [] if run.experiment is None else [f"{word} {run.experiment}"]
-    if run.phase:
-        parts.append(inert(run.phase, 24))
-    return between.join(parts)
-
-
-def _long(run: RunInfo) -> Line:
-    line: Line = [
-        (" memwatch  ", "title"),
-        (cut(inert(run.id), 40), "strong"),
-        (f" @ {cut(inert(run.host), 24)}", ""),
-        (f"   pid {run.pid}   ", "dim"),
-        _state(run),
+    clock: Line = [(f"  {clock_text(snapshot.t_us)} ", "strong")]
+    parts: list[tuple[int, Line]] = [  # importance, then what is said
+        (2, [("memwatch", "title")]),
+        (9, [(cut(inert(run.id), 40), "strong")]),
+        (4, [(f"@ {cut(inert(run.host), 24)}", "")]),
+        (3, [(f"pid {run.pid}", "dim")]),
+        (10, [state]),
+        (8, [(f"exp {experiment}", "")] if experiment else []),
+        (7, [(phase, "")] if phase else []),
+        (6, [(_age_word(run), "dim")]),
+        (5, [(guard, "dim")]),
     ]
-    work = _work(run, "experiment", " · ")
-    if work:
-        line.append((f"   {work}", ""))
-    line.append((f"   {_age_word(run)}", "dim"))
-    return line
-
-
-def _short(run: RunInfo) -> Line:
-    line: Line = [(" " + cut(inert(run.id), 20), "strong"), ("  ", ""), _state(run)]
-    work = _work(run, "exp", " ")
-    if work:
-        line.append((f"  {work}", ""))
-    line.append((f"  {duration_text(run.uptime_s)}", "dim"))
-    return line
+    for least in range(2, 10):
+        shown = [part for importance, part in parts if importance >= least and part]
+        line: Line = [(" ", ""), *joined(shown, ("  ", ""))]
+        if width_of(line) + width_of(clock) < width:
+            return spread(line, clock, width)
+    return cut_line([*parts[4][1], (" ", ""), *parts[1][1]], width)
 
 
 def _age_word(run: RunInfo) -> str:

@@ -12,24 +12,31 @@ WIDE = 110
 """From this width on the five stand side by side in columns of equal width."""
 NARROW = 60
 """Below this width each takes a line of its own."""
+_EXTRA = 1 / 3
+TALL = 12
+"""From this height on their meaning takes a line of its own as well, in a narrow terminal."""
 
 
-def lights(frame: Frame, width: int) -> list[Line]:
-    """Return the strip of lights: two lines, or five where the terminal is very narrow."""
+def lights(frame: Frame, width: int, height: int) -> list[Line]:
+    """Return the strip of lights: two lines, or five (ten) where the terminal is very narrow."""
     found = frame.snapshot.lights if frame.snapshot else ()
     if not found:
         return [[(" no figures yet", "dim")], []]
     if width >= WIDE:
         return _columns(found, width)
-    return _two_lines(found, width) if width >= NARROW else _one_each(found, width)
+    if width >= NARROW:
+        return _two_lines(found, width)
+    return _one_each(found, width, with_meaning=height >= TALL)
 
 
 def _columns(found: tuple[Light, ...], width: int) -> list[Line]:
+    """Put the lights side by side; the first, which says most, is a third wider."""
     top: Line = []
     below: Line = []
+    unit = width / (len(found) + _EXTRA)
     for index, light in enumerate(found):
-        start, end = width * index // len(found), width * (index + 1) // len(found)
-        room = end - start - 2
+        start = round(unit * (index + _EXTRA)) if index else 0
+        room = round(unit * (index + 1 + _EXTRA)) - start - 2
         bar = ("│" if index else " ", "dim")
         head = cut_line(_head(light), room)
         top += [bar, *head, (" " * (room - width_of(head) + 1), "")]
@@ -49,14 +56,17 @@ def _two_lines(found: tuple[Light, ...], width: int) -> list[Line]:
     return [cut_line(first, width), cut_line(second, width)]
 
 
-def _one_each(found: tuple[Light, ...], width: int) -> list[Line]:
+def _one_each(found: tuple[Light, ...], width: int, *, with_meaning: bool) -> list[Line]:
     lines: list[Line] = []
     for light in found:
         line: Line = [(fit(light.name, 7), "dim"), (fit(light.word, 8), WORD_STYLES[light.word])]
-        text = inert(light.figure)
-        if light.meaning:
-            text += f"  {inert(light.meaning)}"
-        lines.append(cut_line([*line, (cut(text, width - 15), "")], width))
+        meaning = inert(light.meaning)
+        figure = inert(light.figure)
+        if not with_meaning and meaning:
+            figure += f"  {meaning}"
+        lines.append(cut_line([*line, (figure, "")], width))
+        if with_meaning:
+            lines.append([(cut(f"{'':15}{meaning}", width), "dim")] if meaning else [])
     return lines
 
 

@@ -37,7 +37,7 @@ def _chain(snapshot: Snapshot) -> list[Line]:
     chain = checkpoints.chain
     deltas = f"{chain.deltas} delta{'' if chain.deltas == 1 else 's'}"
     share = chain.bytes / chain.limit_bytes if chain.limit_bytes else None
-    filled = f"chain {bytes_text(chain.bytes)} of {bytes_text(chain.limit_bytes)}"
+    filled = f"{bytes_text(chain.bytes)} of {bytes_text(chain.limit_bytes)}"
     over = share is not None and share > 1
     read = _row(
         "read",
@@ -45,7 +45,7 @@ def _chain(snapshot: Snapshot) -> list[Line]:
         (f"  {deltas}, ", ""),
         (f"{filled} ({share_text(share)})", "warn" if over else ""),
     )
-    tail = f"  log tail, {count_text(found.tail_records)} records"
+    tail = f"  {count_text(found.tail_records)} records of log tail"
     replay = _row("replay", (f"{bytes_text(found.tail_bytes):>5}", "strong"), (tail, ""))
     return [load, read, replay]
 
@@ -57,7 +57,7 @@ def _lost(snapshot: Snapshot) -> list[Line]:
     count = found.at_risk_experiments
     what = f"{count} experiment{'' if count == 1 else 's'}"
     if found.mean_experiment_s is not None:
-        what += f" of {duration_text(found.mean_experiment_s)} on average"
+        what += f" (mean {duration_text(found.mean_experiment_s)})"
     return [_row("at risk", (f"{age_text(found.at_risk_s):>5}", "strong"), (f"  {what}", ""))]
 
 
@@ -80,7 +80,8 @@ def _told(one: Checkpoint | None, now_us: int) -> list[tuple[str, str]]:
     if one is None:
         return [("no checkpoint yet", "dim")]
     age_s = (now_us - (one.committed_us or one.began_us)) / 1e6
-    text = f"{inert(one.kind, 16)} {bytes_text(one.bytes)}, {age_text(age_s)} ago"
+    kind = inert(one.kind, 16).replace("incremental", "incr")
+    text = f"{kind} {bytes_text(one.bytes)}, {age_text(age_s)} ago"
     if one.duration_s is not None:
         text += f", took {duration_text(one.duration_s)}"
     if one.stall_s is not None:
@@ -99,6 +100,7 @@ def _due(checkpoints: Checkpoints) -> list[tuple[str, str]]:
     else:
         parts.append(("no cadence known", "dim"))
     if checkpoints.experiments_since is not None:
-        parts.append((f", {checkpoints.experiments_since} experiments since", ""))
-    parts.append((f", {count_text(checkpoints.count)} so far", "dim"))
+        since = checkpoints.experiments_since
+        parts.append((f", {since} experiment{'' if since == 1 else 's'} since", ""))
+    parts.append((f", {count_text(checkpoints.count)} made", "dim"))
     return parts

@@ -55,12 +55,12 @@ class DashboardScreen(Screen[None]):
             "log": PanelView("log", 6, _log_heading, log, log_title),
         }
         self._strips = [
-            StripView("header", lambda frame, width: [header(frame, width)]),
-            StripView("banner", banner),
+            StripView("header", lambda frame, width, _: [header(frame, width)]),
+            StripView("banner", lambda frame, width, _: banner(frame, width)),
             StripView("lights", lights),
             StripView("tabs", self._tab_lines),
         ]
-        self._foot = StripView("footer", lambda frame, width: [footer(frame, width)])
+        self._foot = StripView("footer", lambda frame, width, _: [footer(frame, width)])
         for widget in (*self._strips, *self.panels.values(), self._foot):
             self._dress(widget)
         yield from self._strips
@@ -85,7 +85,7 @@ class DashboardScreen(Screen[None]):
             yield from self.panels.values()
         yield self._foot
 
-    def _tab_lines(self, frame: Frame, width: int) -> list[Line]:
+    def _tab_lines(self, frame: Frame, width: int, _height: int) -> list[Line]:
         return [tabs(frame, width)] if self.has_class("-single") else []
 
     def on_mount(self) -> None:

@@ -17,6 +17,10 @@ from memwatch.ui.messages import NoteWritten
 from memwatch.ui.panels.header import banner
 from memwatch.ui.widgets.lines import LinesView
 
+BOX_CELLS = 96
+"""Width of the box where the terminal is wide enough; the style sheet says the same."""
+_FRAME_CELLS = 6
+
 DrawText = Callable[[Frame, int], list[Line]]
 Dress = Callable[[LinesView], None]
 
@@ -36,7 +40,7 @@ class Overlay(ModalScreen[None]):
         self._dress = dress
 
     def compose(self) -> ComposeResult:
-        """A banner line for what must not be overlooked, and the text, which scrolls."""
+        """Mount a line for what must not be overlooked, and the text, which scrolls."""
         self._banner, self._text = LinesView(id="overlay-banner"), LinesView(id="overlay-text")
         for view in (self._banner, self._text):
             self._dress(view)
@@ -60,7 +64,7 @@ class Overlay(ModalScreen[None]):
         self._frame = frame
         if not self.is_mounted:
             return
-        width = max(min(self.app.size.width - 8, 92), 10)
+        width = max(min(self.app.size.width, BOX_CELLS) - _FRAME_CELLS, 10)
         said = banner(frame, width)
         self._banner.display = bool(said)
         self._fill(self._banner, said)
@@ -82,7 +86,7 @@ class NoteScreen(ModalScreen[None]):
     ]
 
     def compose(self) -> ComposeResult:
-        """The line."""
+        """Mount the line."""
         from textual.widgets import Input  # only here: a first paint does without it
 
         line = Input(placeholder="a note on the time axis", max_length=160)

@@ -8,12 +8,13 @@ from textual import events
 from textual.content import Content
 
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, ascii_text
+from memwatch.ui.line import Line, ascii_text, cut
 from memwatch.ui.messages import EvidenceRequested, PanelFocused
 from memwatch.ui.widgets.lines import LinesView
 
 DrawPanel = Callable[[Frame, int, int], list[Line]]
-DrawStrip = Callable[[Frame, int], list[Line]]
+DrawStrip = Callable[[Frame, int, int], list[Line]]
+"""Frame, width and height of the screen -> lines."""
 Title = Callable[[Frame], str]
 
 
@@ -35,7 +36,7 @@ class PanelView(LinesView, can_focus=True):
         self._heading = heading
         self._below = below
         self._draw_panel = draw
-        self._titles = ("", "")
+        self._titles = ("", "", 0)
         self._pressed_when_focused = False
 
     def update(self, frame: Frame) -> None:
@@ -54,11 +55,15 @@ class PanelView(LinesView, can_focus=True):
     def _draw_titles(self) -> None:
         pointer = "▸" if self.has_focus else ""
         top = f"{pointer}{self._number} {self._heading(self.frame)}"
-        titles = (top, self._below(self.frame))
+        titles = (top, self._below(self.frame), self.size.width)
         if titles != self._titles:
             self._titles = titles
-            shown = [ascii_text(text) if self.ascii_only else text for text in titles]
+            shown = [self._fitted(text) for text in titles[:2]]
             self.border_title, self.border_subtitle = Content(shown[0]), Content(shown[1])
+
+    def _fitted(self, title: str) -> str:
+        short = cut(title, self.size.width - 6)
+        return ascii_text(short) if self.ascii_only else short
 
     def on_resize(self) -> None:
         """Fill the new size."""
@@ -74,7 +79,7 @@ class PanelView(LinesView, can_focus=True):
         self._draw_titles()
 
     def on_mouse_down(self, _event: events.MouseDown) -> None:
-        """The first click focuses, the second asks."""
+        """Remember whether this click is the one that focuses; the next one asks."""
         self._pressed_when_focused = self.has_focus
 
     def on_click(self, _event: events.Click) -> None:
@@ -98,7 +103,7 @@ class StripView(LinesView):
 
     def draw(self) -> None:
         """Paint the present frame in the width of the screen."""
-        lines = self._draw_strip(self.frame, self.app.size.width)
+        lines = self._draw_strip(self.frame, *self.app.size)
         if len(lines) != len(self.lines):
             self.display = bool(lines)
             self.refresh(layout=True)

@@ -1,0 +1,229 @@
+"""What the terminal shows, cell by cell: turns full output into the bytes that change something.
+
+Textual writes whole pieces of lines, each run with its full style and a reset. Over SSH that is
+most of what a monitor sends. Here the same output is drawn into cells first, and only those that
+differ from what the terminal shows already are sent, with the shortest change of style. What is
+no text, no style and no move of the cursor goes through as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+
+from memwatch.ui.terminal.sgr import PLAIN, Style, change, parsed
+
+Cell = tuple[str, Style]
+"""A character ("" = right half of a wide one) and its style."""
+
+_TOKENS = re.compile(
+    r"\x1b\[(?P<row>\d+);(?P<column>\d+)H"
+    r"|\x1b\[(?P<style>[\d;]*)m"
+    r"|(?P<newline>\r?\n)"
+    r"|(?P<other>\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[^\[\]])|[\x00-\x1f])"
+)
+_ALTERNATE = "\x1b[?1049"
+_SYNC_BEGIN, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
+_BRIDGED = 4
+"""Unchanged cells in one style between two changes that cost less than a move over them."""
+
+
+class CellScreen:
+    """The cells of one terminal, as wanted and as shown."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[int, list[Cell | None]] = {}
+        self._shown: dict[int, list[Cell | None]] = {}
+        self._touched: set[int] = set()
+        self._at = (0, 0)
+        self._style = PLAIN
+        self._out: list[str] = []
+        self._terminal_at: tuple[int, int] | None = None
+        self._terminal_style: Style | None = None
+        self._sync_wanted = False
+        self._sync_open = False
+
+    def forget(self) -> None:
+        """Take nothing for granted about what the terminal shows: the next output is sent whole."""
+        self._shown.clear()
+        self._terminal_at = None
+        self._terminal_style = None
+
+    def feed(self, data: str) -> str:
+        """Take output that is meant for the terminal; return what must be sent."""
+        start = 0
+        for token in _TOKENS.finditer(data):
+            if token.start() > start:
+                self._write(data[start : token.start()])
+            start = token.end()
+            if token["row"] is not None:
+                self._at = (int(token["row"]) - 1, int(token["column"]) - 1)
+            elif token["style"] is not None:
+                self._style = parsed(token["style"])
+            elif token["newline"] is not None:
+                self._at = (self._at[0] + 1, 0)
+            else:
+                self._pass(token["other"])
+        if start < len(data):
+            self._write(data[start:])
+        self._flush()
+        out, self._out = "".join(self._out), []
+        return out
+
+    # -- drawing into cells ------------------------------------------------------------------
+
+    def _write(self, text: str) -> None:
+        row, column = self._at
+        cells = self._wanted.setdefault(row, [])
+        self._touched.add(row)
+        plain, blank = self._style, _blank(self._style)
+        for character in text:
+            width = 1 if character.isascii() else cell_len(character)
+            if width == 0:
+                _combine(cells, column, character)
+                continue
+            if len(cells) < column + width:
+                cells += [None] * (column + width - len(cells))
+            _break_wide(cells, column, width)
+            cells[column] = (character, blank if character == " " else plain)
+            if width == 2:
+                cells[column + 1] = ("", plain)
+            column += width
+        self._at = (row, column)
+
+    def _pass(self, sequence: str) -> None:
+        """Send a sequence that is no drawing, after what was drawn before it."""
+        if sequence == _SYNC_BEGIN:
+            self._sync_wanted = True
+            return
+        self._flush()
+        if sequence == _SYNC_END:
+            self._sync_wanted = False
+            if self._sync_open:
+                self._sync_open = False
+                self._out.append(sequence)
+            return
+        if sequence.startswith(_ALTERNATE):
+            self._out.append(change(None, PLAIN))
+            self.forget()
+            self._wanted.clear()
+        self._out.append(sequence)
+
+    # -- sending what differs ----------------------------------------------------------------
+
+    def _flush(self) -> None:
+        for row in sorted(self._touched):
+            wanted = self._wanted[row]
+            shown = self._shown.setdefault(row, [])
+            if len(shown) < len(wanted):
+                shown += [None] * (len(wanted) - len(shown))
+            for first, last in _changes(wanted, shown):
+                self._send(row, first, wanted[first:last])
+            shown[: len(wanted)] = wanted
+        self._touched.clear()
+
+    def _send(self, row: int, column: int, cells: list[Cell | None]) -> None:
+        if self._sync_wanted and not self._sync_open:
+            self._sync_open = True
+            self._out.append(_SYNC_BEGIN)
+        self._out.append(self._move(row, column))
+        for cell in cells:
+            if cell is None or not cell[0]:
+                continue
+            character, style = cell
+            self._out.append(self._restyle(character, style))
+            self._out.append(character)
+        column += len(cells)
+        at_edge = column >= len(self._wanted[row])  # there the cursor may wait behind the last cell
+        self._terminal_at = None if at_edge else (row, column)
+
+    def _move(self, row: int, column: int) -> str:
+        absolute = f"\x1b[{row + 1};{column + 1}H"
+        if self._terminal_at is None or self._terminal_at[0] != row:
+            return absolute
+        distance = column - self._terminal_at[1]
+        if distance <= 0:
+            return absolute if distance else ""
+        return min(absolute, f"\x1b[{distance}C" if distance > 1 else "\x1b[C", key=len)
+
+    def _restyle(self, character: str, style: Style) -> str:
+        now = self._terminal_style
+        if character == " " and not style.shows_on_blank and now is not None:
+            if now.background == style.background and not now.shows_on_blank:
+                return ""  # no ink: the present foreground does as well
+            style = Style((), now.foreground, style.background)
+        self._terminal_style = style
+        return change(now, style)
+
+
+def _blank(style: Style) -> Style:
+    """Return the style of a blank cell: of two that look the same, the same."""
+    return style if style.shows_on_blank else Style((), "", style.background)
+
+
+def _break_wide(cells: list[Cell | None], column: int, width: int) -> None:
+    """Blank the halves of wide characters that are about to lose their other half."""
+    here, behind = cells[column], column + width
+    left = cells[column - 1] if column else None
+    if here is not None and not here[0] and left is not None:
+        cells[column - 1] = (" ", _blank(left[1]))
+    after = cells[behind] if behind < len(cells) else None
+    if after is not None and not after[0]:
+        cells[behind] = (" ", _blank(after[1]))
+
+
+def _combine(cells: list[Cell | None], column: int, mark: str) -> None:
+    """Put a character without a width of its own onto the one before it."""
+    for index in range(column - 1, max(column - 3, -1), -1):
+        cell = cells[index] if index < len(cells) else None
+        if cell is not None and cell[0]:
+            cells[index] = (cell[0] + mark, cell[1])
+            return
+
+
+def _changes(wanted: list[Cell | None], shown: list[Cell | None]) -> Iterator[tuple[int, int]]:
+    """Return the runs of cells to send, near ones joined; no run begins inside a wide character."""
+    differing = [
+        index
+        for index, (new, old) in enumerate(zip(wanted, shown, strict=False))
+        if new is not None and new != old
+    ]
+    if not differing:
+        return
+    first = last = differing[0]
+    for index in differing[1:]:
+        if not _is_bridge(wanted, last, index):
+            yield _whole(wanted, first, last)
+            first = index
+        last = index
+    yield _whole(wanted, first, last)
+
+
+def _is_bridge(cells: list[Cell | None], last: int, following: int) -> bool:
+    """Return whether the cells between two changes cost less to send than to jump over."""
+    if following - last - 1 > _BRIDGED:
+        return False
+    cell = cells[last]
+    style = cell[1] if cell is not None and cell[0] else None
+    return style is not None and all(
+        one is not None and _costs_no_style(one, style) for one in cells[last + 1 : following]
+    )
+
+
+def _costs_no_style(cell: Cell, style: Style) -> bool:
+    if cell[1] == style:
+        return bool(cell[0])
+    same_ground = cell[1].background == style.background
+    return cell[0] == " " and same_ground and not (cell[1].shows_on_blank or style.shows_on_blank)
+
+
+def _whole(cells: list[Cell | None], first: int, last: int) -> tuple[int, int]:
+    head = cells[first]
+    if head is not None and not head[0] and first:
+        first -= 1
+    end = last + 1
+    if end < len(cells) and (tail := cells[end]) is not None and not tail[0]:
+        end += 1
+    return first, end
