@@ -92,6 +92,8 @@ class Backlog:
                     if batches := self._reading.take():
                         (batch,) = batches
                         return batch
+            except FileNotFoundError:  # the next look at the directory will say so
+                self.close()
             except OSError as error:
                 self.close()
                 refusal = error

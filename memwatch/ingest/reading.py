@@ -51,9 +51,12 @@ class Reading:
 
     def tell_pruned(self, first: int, end: int) -> None:
         """Report that numbers from `first` to below `end` were dropped before they were read."""
+        if first >= end:
+            return
         detail = f"lsn {first} to {end - 1} were dropped before they were read"
         fault = Fault("pruned", first, 0, 0, detail, end, end - first)
-        self.emit([fault], Position(first), Position(first, 0, end), live=False)
+        place = self.places.get(first, Position(first))
+        self.emit([fault], place, Position(first, place.offset, end), live=False)
 
     def refuse(self, refused: Iterable[int]) -> None:
         """Report names of segments that no regular file has, once each."""

@@ -136,10 +136,10 @@ class SegmentFile:
         offset = self._read_to.end
         if size < offset:
             return [self._cut(size)], False
-        if size == offset:
-            return [], True
         if not self._read_to.fits(self._fd):
             return self._changed_below(), False
+        if size == offset:
+            return [], True
         chunk = os.pread(self._fd, min(most_bytes, size - offset), offset)
         items = self._stream.feed(chunk)
         self._read_to = self._read_to.moved(chunk, len(chunk))
@@ -164,16 +164,17 @@ class SegmentFile:
         return [self._rewritten(place.offset)]
 
     def _cut(self, size: int) -> Fault:
-        """Go on at the last line that the shorter file holds: all before it was read."""
+        """Go on behind the last line of the shorter file, if its number says that we read it."""
         place, anchor = self.position, self._line_start
-        shorter = self._read_to.end - size
+        detail = f"the file became {self._read_to.end - size} bytes shorter"
         if place.offset > size or not anchor.fits(self._fd):
             end, next_lsn = self._last_line(size)
+            if next_lsn is None or place.next_lsn is None or next_lsn > place.next_lsn:
+                end, next_lsn = 0, self.lsn
             place = Position(self.lsn, end, next_lsn)
             anchor = _Anchor(end, b"\n") if end else _START
         self._restart(place, anchor)
-        detail = f"the file became {shorter} bytes shorter"
-        return self._fault("truncated", place.offset, detail, self.position.next_lsn)
+        return self._fault("truncated", place.offset, detail, place.next_lsn)
 
     def _rewritten(self, offset: int) -> Fault:
         self._restart(Position(self.lsn), _START)

@@ -2,7 +2,7 @@ r"""One record <-> one line of a write-ahead log, format 1. This page is the for
 
 A line is one JSON object in UTF-8, at most 16 MB (10^6), ended by a line feed:
 
-    {"lsn":1,"t":1796028000123456,"m":98765432,"k":"note","text":"hello","crc":"1a2b3c4d"}\n
+    {"lsn":1,"t":1796028000123456,"m":98765432,"k":"note","text":"hello","crc":"787d271a"}\n
 
 `lsn`  log sequence number, an integer from 1; the next record has the next number
 `t`    wall time, an integer of microseconds since the epoch, UTC
@@ -93,8 +93,8 @@ def _record(text: bytes) -> Record:
     if type(kind) is not str:
         raise DamagedLineError("k is not text")
     lsn, t_us, m_us = (_int64(members.get(name)) for name in ("lsn", "t", "m"))
-    if lsn < 1:
-        raise DamagedLineError("lsn is not from 1")
+    if not 1 <= lsn < _INT64_MAX:  # the number behind it must fit as well
+        raise DamagedLineError("lsn is out of range")
     return Record(lsn, t_us, m_us, kind, members)
 
 

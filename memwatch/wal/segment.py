@@ -26,6 +26,8 @@ CONTROL_DIR = "control"
 RUN_FILE = "run.json"
 MANIFEST_FILE = "MANIFEST.json"
 
+_MAX_LSN = (1 << 63) - 1  # a record has a number below this one
+
 _SEGMENT = re.compile(r"(\d{20})\.wal")
 _FULL = re.compile(r"full-(\d{20})")
 _DELTA = re.compile(r"delta-(\d{20})-(\d{20})\.wal")
@@ -43,7 +45,8 @@ def segment_name(first_lsn: int) -> str:
 def segment_lsn(name: str) -> int | None:
     """Return the first lsn that a file name states, or None when it is no segment's name."""
     match = _SEGMENT.fullmatch(name)
-    return int(match[1]) if match and match[1].isascii() and int(match[1]) >= 1 else None
+    lsn = int(match[1]) if match and name.isascii() else 0
+    return lsn if 1 <= lsn < _MAX_LSN else None
 
 
 def segments(names: Iterable[str]) -> list[int]:

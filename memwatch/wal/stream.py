@@ -26,8 +26,12 @@ class SegmentStream:
 
     @property
     def position(self) -> Position:
-        """Where a later stream goes on without loss or repetition."""
-        return Position(self._segment, self._framer.offset, self._next_lsn)
+        """Where a later stream goes on without loss or repetition.
+
+        Behind a broken line the number due is unknown: how many it took nobody can say.
+        """
+        due = None if self._broken else self._next_lsn
+        return Position(self._segment, self._framer.offset, due)
 
     @property
     def torn_bytes(self) -> int:
