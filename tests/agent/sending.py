@@ -1,0 +1,59 @@
+"""Publish commands into a spool as a dashboard does, well-formed or not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from memwatch.domain.clock import Clock
+
+
+def a_command(clock: Clock, command_id: str = "c1", **members: Any) -> dict[str, Any]:
+    """Return the members of a command for the run `run-1`."""
+    return {
+        "proto": 1,
+        "id": command_id,
+        "run_id": "run-1",
+        "op": "mark",
+        "args": {},
+        "issued_us": clock.wall_us(),
+        "ttl_us": 60_000_000,
+        "deadline_us": 300_000_000,
+        "by": {"uid": os.getuid(), "host": "box", "pid": 1, "origin": "operator"},
+        **members,
+    }
+
+
+def publish(run_dir: Path, command: dict[str, Any], priority: int = 3) -> Path:
+    """Write a draft and link it into `new/`."""
+    name = f"{priority}-{command['id']}.json"
+    return publish_bytes(run_dir, name, json.dumps(command).encode())
+
+
+def publish_bytes(run_dir: Path, name: str, text: bytes) -> Path:
+    """Put any bytes under a name in `new/`."""
+    draft, path = run_dir / "control" / "tmp" / name, run_dir / "control" / "new" / name
+    draft.write_bytes(text)
+    draft.chmod(0o600)
+    os.link(draft, path)
+    draft.unlink()
+    return path
+
+
+def ack_of(run_dir: Path, command_id: str = "c1") -> dict[str, Any] | None:
+    """Return the answer to a command, None while there is none."""
+    try:
+        found: dict[str, Any] = json.loads(
+            (run_dir / "control/ack" / f"{command_id}.json").read_text()
+        )
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def state_of(run_dir: Path, command_id: str = "c1") -> str | None:
+    """Return the state that a command is answered with."""
+    ack = ack_of(run_dir, command_id)
+    return None if ack is None else str(ack["state"])

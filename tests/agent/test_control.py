@@ -1,0 +1,355 @@
+"""The control listener: life of a command, refusals, restarts, deadlines, full disks, forks."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memwatch.agent.control import ControlListener, Operation
+from memwatch.agent.spool import MAX_COMMAND_BYTES
+from memwatch.domain.clock import ManualClock
+from tests.agent.reading import context_at, read_log
+from tests.agent.sending import a_command, ack_of, publish, publish_bytes, state_of
+from tests.faults.failing_files import FailingFiles
+from tests.waiting import until
+
+
+class Agent:
+    """A listener with one operation `mark`, polled by hand."""
+
+    def __init__(self, path: Path, clock: ManualClock | None = None) -> None:
+        self.path = path
+        self.clock = clock or ManualClock()
+        self.files = FailingFiles()
+        self.marks: list[dict[str, Any]] = []
+        self.inside: Callable[[], None] = lambda: None
+        self.context = context_at(path, clock=self.clock, files=self.files)
+        args = {"n": "a number", "fail": "whether to fail"}
+        self.listener = ControlListener(
+            self.context,
+            {
+                "mark": Operation(run=self.mark, args=args),
+                "once": Operation(run=self.mark, idempotent=False),
+            },
+        )
+
+    def mark(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Do what is asked."""
+        self.inside()
+        if args.get("fail"):
+            raise ValueError("told to \x1b[31mfail")
+        self.marks.append(args)
+        return {"count": len(self.marks)}
+
+    def turn(self) -> None:
+        """Poll, then come to a safe point."""
+        self.listener.poll()
+        self.listener.safe_point()
+
+    def logged(self) -> list[tuple[str, str]]:
+        """Return id and state of each command record."""
+        records = read_log(self.path / "wal")[0]
+        return [(r.text("id"), r.text("state")) for r in records if r.kind == "command"]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    made = Agent(tmp_path)
+    yield made
+    made.context.log.close()
+
+
+def test_accepted_by_the_thread_done_at_a_safe_point(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock, args={"n": 7}))
+    agent.listener.poll()
+    assert (state_of(agent.path), agent.marks, agent.listener.waiting) == ("accepted", [], True)
+    agent.listener.safe_point()
+    ack = ack_of(agent.path)
+    assert ack is not None
+    assert (ack["state"], ack["seq"], ack["result"]) == ("done", 3, {"count": 1})
+    assert (ack["run_id"], ack["pid"]) == ("run-1", os.getpid())
+    assert (ack["wall_us"], ack["boot_us"]) == (agent.clock.wall_us(), agent.clock.boot_us())
+    assert agent.logged() == [("c1", "accepted"), ("c1", "running"), ("c1", "done")]
+    assert not list((agent.path / "control/cur").iterdir())
+    assert agent.marks == [{"n": 7}]
+
+
+def test_an_operation_that_raises_has_failed_with_inert_words(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock, args={"fail": True}))
+    agent.turn()
+    ack = ack_of(agent.path)
+    assert ack is not None
+    assert (ack["state"], ack["detail"]) == ("failed", "told to \ufffd[31mfail")
+
+
+def test_the_same_id_is_obeyed_once(agent: Agent) -> None:
+    for _ in range(2):
+        publish(agent.path, a_command(agent.clock))
+        agent.turn()
+    first = ack_of(agent.path)
+    publish(agent.path, a_command(agent.clock, op="other"))
+    agent.turn()
+    assert (len(agent.marks), ack_of(agent.path)) == (1, first)
+    assert not list((agent.path / "control/new").iterdir())
+
+
+def test_the_same_id_while_it_waits_changes_nothing(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock))
+    agent.listener.poll()
+    publish(agent.path, a_command(agent.clock))
+    agent.listener.poll()
+    agent.listener.safe_point()
+    assert (len(agent.marks), state_of(agent.path)) == (1, "done")
+
+
+def test_priority_decides_the_order(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock, "late", args={"n": 2}), priority=3)
+    agent.listener.poll()
+    publish(agent.path, a_command(agent.clock, "soon", args={"n": 1}), priority=0)
+    agent.turn()
+    assert [mark["n"] for mark in agent.marks] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "detail"),
+    [
+        ({"run_id": "run-of-yesterday"}, "refused", "wrong_run"),
+        ({"op": "shutdown"}, "refused", "unsupported"),
+        ({"args": {"m": 1}}, "refused", "unknown arguments: m"),
+        ({"ttl_us": -1}, "expired", "time to live"),
+    ],
+)
+def test_what_may_not_run_is_answered(
+    agent: Agent, change: dict[str, Any], state: str, detail: str
+) -> None:
+    publish(agent.path, a_command(agent.clock, **change))
+    agent.turn()
+    ack = ack_of(agent.path)
+    assert ack is not None
+    assert ack["state"] == state
+    assert detail in ack["detail"]
+    assert agent.marks == []
+    assert agent.logged() == [("c1", state)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b'{"proto":1,"id":"c1"',
+        b"[]",
+        b"\xff\xfe",
+        b"[" * 10_000,
+        b"x" * (MAX_COMMAND_BYTES + 1),
+        b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":NaN}',
+        b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":"now"}',
+        b'{"proto":2,"id":"c1","run_id":"run-1","op":"mark","issued_us":1}',
+        b'{"proto":1,"id":"c2","run_id":"run-1","op":"mark","issued_us":1}',
+        b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":1,"sudo":true}',
+    ],
+)
+def test_what_is_no_command_is_set_aside_and_refused(agent: Agent, text: bytes) -> None:
+    publish_bytes(agent.path, "3-c1.json", text)
+    agent.turn()
+    assert state_of(agent.path) == "refused"
+    assert [path.name for path in (agent.path / "control/bad").iterdir()] == ["3-c1.json"]
+    assert agent.marks == []
+
+
+def test_members_for_experiments_are_ignored(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock, x_rule="rss-slope"))
+    agent.turn()
+    assert state_of(agent.path) == "done"
+
+
+def _symlink(path: Path, target: Path) -> None:
+    path.symlink_to(target)
+
+
+def _group_writable(path: Path, target: Path) -> None:
+    path.write_bytes(target.read_bytes())
+    path.chmod(0o620)
+
+
+def _hard_link(path: Path, target: Path) -> None:
+    os.link(target, path)
+    os.link(target, target.with_name("third"))
+
+
+def _fifo(path: Path, _target: Path) -> None:
+    os.mkfifo(path)
+
+
+def _folder(path: Path, _target: Path) -> None:
+    path.mkdir()
+
+
+def _socket(path: Path, _target: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        here = Path.cwd()
+        os.chdir(path.parent)  # the path of a socket may not be long
+        try:
+            server.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+@pytest.mark.parametrize("plant", [_symlink, _group_writable, _hard_link, _fifo, _folder, _socket])
+def test_what_others_could_have_planted_is_never_followed(
+    agent: Agent, plant: Callable[[Path, Path], None]
+) -> None:
+    target = agent.path / "elsewhere.json"
+    target.write_text(json.dumps(a_command(agent.clock)))
+    plant(agent.path / "control/new/3-c1.json", target)
+    publish(agent.path, a_command(agent.clock, "good", args={"n": 1}))
+    agent.turn()
+    assert agent.marks == [{"n": 1}]
+    assert state_of(agent.path) == "refused"
+    assert not (agent.path / "control/new/3-c1.json").exists()
+
+
+def test_other_names_and_drafts_are_no_commands(agent: Agent) -> None:
+    publish_bytes(agent.path, ".3-c1.json", b"draft")
+    publish_bytes(agent.path, "readme.txt", b"hello")
+    agent.turn()
+    assert [p.name for p in (agent.path / "control/bad").iterdir()] == ["readme.txt"]
+    assert not list((agent.path / "control/ack").iterdir())
+
+
+def test_an_ack_that_is_a_link_is_replaced_not_followed(agent: Agent) -> None:
+    victim = agent.path / "victim"
+    victim.write_text("precious")
+    (agent.path / "control/ack/c1.json").symlink_to(victim)
+    publish(agent.path, a_command(agent.clock))
+    agent.turn()
+    assert (state_of(agent.path), victim.read_text()) == ("done", "precious")
+
+
+def test_a_spool_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    (run_dir / "control").symlink_to(tmp_path / "real")
+    context = context_at(run_dir)
+    with pytest.raises(PermissionError):
+        ControlListener(context, {})
+    context.log.close()
+
+
+def test_it_expires_while_it_waits_even_if_the_wall_clock_is_set_back(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock, ttl_us=10_000_000))
+    agent.listener.poll()
+    agent.clock.step_wall_s(-3600)
+    agent.clock.advance_s(11)
+    agent.listener.safe_point()
+    assert (state_of(agent.path), agent.marks) == ("expired", [])
+
+
+def test_a_deadline_that_passes_while_it_runs_is_final(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock, deadline_us=5_000_000))
+
+    def take_long() -> None:
+        agent.clock.advance_s(6)
+        agent.listener.poll()
+
+    agent.inside = take_long
+    agent.turn()
+    ack = ack_of(agent.path)
+    assert ack is not None
+    assert ack["state"] == "failed"
+    assert "effect is unknown" in ack["detail"]
+    assert agent.logged()[-1] == ("c1", "failed")
+
+
+def test_a_long_run_says_so_again(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock))
+    seen: list[int] = []
+
+    def take_long() -> None:
+        agent.clock.advance_s(6)
+        agent.listener.poll()
+        seen.append((ack_of(agent.path) or {})["seq"])
+
+    agent.inside = take_long
+    agent.turn()
+    assert seen == [3]
+    assert (ack_of(agent.path) or {})["seq"] == 4
+
+
+def test_an_answer_that_a_full_disk_refuses_comes_later(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock))
+    agent.listener.poll()
+    agent.files.fail_all("write")
+    agent.listener.safe_point()
+    assert (state_of(agent.path), len(agent.marks)) == ("accepted", 1)
+    agent.files.heal()
+    agent.listener.poll()
+    assert state_of(agent.path) == "done"
+
+
+@pytest.mark.parametrize(
+    ("op", "state", "expected", "marks"),
+    [
+        ("mark", "accepted", "done", 1),
+        ("once", "accepted", "done", 1),
+        ("mark", "running", "done", 1),
+        ("once", "running", "failed", 0),
+        ("mark", "done", "done", 0),
+    ],
+)
+def test_a_restart_finds_what_was_claimed(
+    tmp_path: Path, op: str, state: str, expected: str, marks: int
+) -> None:
+    first = Agent(tmp_path)
+    publish(tmp_path, a_command(first.clock, op=op))
+    first.listener.poll()
+    ack = {**(ack_of(tmp_path) or {}), "state": state}
+    (tmp_path / "control/ack/c1.json").write_text(json.dumps(ack))
+    first.context.log.close()
+    second = Agent(tmp_path, first.clock)
+    second.listener.start()
+    second.listener.stop()
+    second.listener.safe_point()
+    assert (state_of(tmp_path), len(second.marks)) == (expected, marks)
+    assert not list((tmp_path / "control/cur").iterdir())
+    second.context.log.close()
+
+
+def test_the_thread_takes_it_by_itself(agent: Agent) -> None:
+    agent.listener.start()
+    publish(agent.path, a_command(agent.clock))
+    until(lambda: agent.listener.waiting)
+    agent.listener.safe_point()
+    agent.listener.stop()
+    assert state_of(agent.path) == "done"
+
+
+def test_old_answers_are_swept(agent: Agent) -> None:
+    for age_s, name in ((8 * 86_400, "old"), (0, "new")):
+        path = agent.path / f"control/ack/{name}.json"
+        path.write_text("{}")
+        then = agent.clock.wall_us() / 1e6 - age_s
+        os.utime(path, (then, then))
+    agent.listener.start()
+    until(lambda: not (agent.path / "control/ack/old.json").exists())
+    agent.listener.stop()
+    assert (agent.path / "control/ack/new.json").exists()
+
+
+def test_a_forked_child_obeys_nothing(agent: Agent) -> None:
+    publish(agent.path, a_command(agent.clock))
+    agent.listener.poll()
+    pid = os.fork()
+    if pid == 0:
+        agent.listener.safe_point()
+        os._exit(len(agent.marks))
+    assert os.waitpid(pid, 0)[1] == 0
+    assert state_of(agent.path) == "accepted"
+    agent.listener.safe_point()
+    assert state_of(agent.path) == "done"
