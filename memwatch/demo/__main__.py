@@ -17,7 +17,7 @@ from memwatch.config.load import load_profile
 from memwatch.config.schema import Profile
 from memwatch.demo.corpus import Corpus, read_corpus
 from memwatch.demo.engine import Engine, HardStop, Stopped
-from memwatch.demo.leak import OUTSIDE, Leak
+from memwatch.demo.leak import OUTSIDE, Leak, check
 from memwatch.demo.search import Search
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError, UsageError
@@ -60,7 +60,12 @@ def _run(args: argparse.Namespace) -> int:
         about="forget to release results, for real; 0 stops and releases",
         args={"mb_per_min": "rate", "where": "outside, or the name of a tier"},
     )
-    run = Run.open(args.run_dir, _options(profile, limit, operation))
+    options = _options(profile, limit, operation)
+    try:
+        check(args.leak, args.leak_in, options.keep)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    run = Run.open(args.run_dir, options)
     leak = Leak(run.tiers, SystemClock(), args.leak_in)
     leaks.append(leak)
     engine = Engine(run, corpus, Search(args.seed, len(corpus.slices)), leak, limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Iterable
 from typing import Any
 
 from memwatch.agent import Tiers
@@ -17,6 +18,15 @@ _MOST_AT_ONCE_BYTES = 32_000_000
 _forgotten: list[bytearray] = []
 
 
+def check(mb_per_min: float, where: str, tiers: Iterable[str]) -> None:
+    """Raise ValueError for a rate or a place that cannot be."""
+    if not 0 <= mb_per_min <= 10_000:
+        raise ValueError("mb_per_min is a number from 0 to 10000")
+    places = (OUTSIDE, *tiers)
+    if where not in places:
+        raise ValueError(f"a leak is in one of {', '.join(places)}")
+
+
 class Leak:
     """Keeps copies of buffers at a chosen rate until told to stop."""
 
@@ -28,22 +38,14 @@ class Leak:
         self._grown_us = clock.boot_us()
         self._count = 0
 
-    @property
-    def places(self) -> tuple[str, ...]:
-        """Where it can leak to."""
-        return (OUTSIDE, *self._tiers)
-
     def turn(self, mb_per_min: float, where: str | None = None) -> int:
         """Leak at a rate from now on; 0 stops and gives all back. Returns the bytes given back.
 
         Raises ValueError for a rate or place that cannot be.
         """
-        if not 0 <= mb_per_min <= 10_000:
-            raise ValueError("mb_per_min is a number from 0 to 10000")
-        if where is not None and where not in self.places:
-            raise ValueError(f"where is one of {', '.join(self.places)}")
-        self._where = where or self._where
-        self._mb_per_min = mb_per_min
+        where = where or self._where
+        check(mb_per_min, where, self._tiers)
+        self._where, self._mb_per_min = where, mb_per_min
         self._grown_us = self._clock.boot_us()
         return self._release() if mb_per_min == 0 else 0
 
