@@ -31,7 +31,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
     reserve_bytes: int = 1_000_000_000
     """Disk that stays free: nothing is recorded below it."""
-    pending_rows: int = 50_000
+    pending_rows: int = 20_000
     """Rows held in memory; beyond, batches are refused until these are written."""
     checkpoint_s: float = 180.0
     """DuckDB's own log of changes is folded into its file this often."""

@@ -8,6 +8,7 @@ bits; so no record can make a transaction fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -272,9 +273,15 @@ _ROWS_OF: dict[str, Callable[[RowFold, Place, Record], None]] = {
 
 def _flow_row(key: _FlowKey, sums: list[int]) -> Row:
     segment, second, tier, experiment, tool = key
-    name = inert(tier, 60) if isinstance(tier, str) else None
+    name = _tier_name(tier) if isinstance(tier, str) else None
     number = _bounded(experiment) if type(experiment) is int else None
-    return ("agent", segment, second, name, number, tool, *map(_bounded, sums))
+    figures = sums if max(sums) <= _INT64_MAX else map(_bounded, sums)
+    return ("agent", segment, second, name, number, tool, *figures)
+
+
+@lru_cache(maxsize=64)
+def _tier_name(tier: str) -> str:
+    return inert(tier, 60)
 
 
 def _what(record: Record) -> str:
