@@ -81,7 +81,8 @@ class Run:
         self._operations = {"checkpoint": self._checkpoint_operation(), **options.operations}
         self._sampler = Sampler(self.tiers, self.record, period_s=options.sample_s)
         self._control = ControlListener(context, self._operations)
-        self._experiments = last_experiment(context.path / WAL_DIR)
+        self.experiments = last_experiment(context.path / WAL_DIR)
+        """Number of the newest experiment, over the life of the run."""
         self._spans = 0
 
     @classmethod
@@ -136,9 +137,9 @@ class Run:
         """Span of one experiment; an exception makes it `failed`, an interruption `aborted`."""
         if self._context.experiment is not None:
             raise RuntimeError(f"experiment {self._context.experiment} has not ended yet")
-        self._experiments += 1
-        self._context.experiment = self._experiments
-        current = Experiment(self._experiments, title, phase)
+        self.experiments += 1
+        self._context.experiment = self.experiments
+        current = Experiment(self.experiments, title, phase)
         began_us = self._context.clock.boot_us()
         try:
             self.record("experiment.begin", {"title": title, "phase": phase})

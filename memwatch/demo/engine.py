@@ -109,6 +109,7 @@ class Engine:
         except FAILURES as error:
             self._search.learn(settings, None)
             self._run.error("experiment", f"{settings.title}: {error}")
+            self._remember_failure(settings)
             self._workspace.clear("call/")
 
     def _compress(self, experiment: Experiment, settings: Settings) -> Result:
@@ -163,6 +164,20 @@ class Engine:
         self._recent.put(f"result/{group}", result, group=group, importance=0.8)
         self._recent.put(f"input/{group}", inputs, group=group, rebuildable=True)
         self._workspace.clear("call/")
+
+    def _remember_failure(self, settings: Settings) -> None:
+        """Put the settings into `history` at once, as there is no result to keep in `recent`."""
+        number = self._run.experiments
+        failed = Metrics(
+            experiment=number,
+            slice=self._search.slice,
+            settings=settings,
+            status="failed",
+            ratio=0.0,
+            score=0.0,
+            cpu_s=0.0,
+        )
+        self._history.put(f"metrics/{number}", failed, group=f"{number}")
 
     def _demote(self, entry: Entry) -> None:
         if isinstance(entry.value, Result):

@@ -4,58 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memwatch.agent.control import ControlListener, Operation
-from memwatch.agent.spool import MAX_COMMAND_BYTES
-from memwatch.domain.clock import ManualClock
-from tests.agent.reading import context_at, read_log
-from tests.agent.sending import a_command, ack_of, publish, publish_bytes, state_of
-from tests.faults.failing_files import FailingFiles
+from tests.agent.acting import Agent
+from tests.agent.sending import a_command, ack_of, publish, state_of
 from tests.waiting import until
-
-
-class Agent:
-    """A listener with one operation `mark`, polled by hand."""
-
-    def __init__(self, path: Path, clock: ManualClock | None = None) -> None:
-        self.path = path
-        self.clock = clock or ManualClock()
-        self.files = FailingFiles()
-        self.marks: list[dict[str, Any]] = []
-        self.inside: Callable[[], None] = lambda: None
-        self.context = context_at(path, clock=self.clock, files=self.files)
-        args = {"n": "a number", "fail": "whether to fail"}
-        self.listener = ControlListener(
-            self.context,
-            {
-                "mark": Operation(run=self.mark, args=args),
-                "once": Operation(run=self.mark, idempotent=False),
-            },
-        )
-
-    def mark(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked."""
-        self.inside()
-        if args.get("fail"):
-            raise ValueError("told to \x1b[31mfail")
-        self.marks.append(args)
-        return {"count": len(self.marks)}
-
-    def turn(self) -> None:
-        """Poll, then come to a safe point."""
-        self.listener.poll()
-        self.listener.safe_point()
-
-    def logged(self) -> list[tuple[str, str]]:
-        """Return id and state of each command record."""
-        records = read_log(self.path / "wal")[0]
-        return [(r.text("id"), r.text("state")) for r in records if r.kind == "command"]
 
 
 @pytest.fixture
@@ -138,108 +95,10 @@ def test_what_may_not_run_is_answered(
     assert agent.logged() == [("c1", state)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b'{"proto":1,"id":"c1"',
-        b"[]",
-        b"\xff\xfe",
-        b"[" * 10_000,
-        b"x" * (MAX_COMMAND_BYTES + 1),
-        b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":NaN}',
-        b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":"now"}',
-        b'{"proto":2,"id":"c1","run_id":"run-1","op":"mark","issued_us":1}',
-        b'{"proto":1,"id":"c2","run_id":"run-1","op":"mark","issued_us":1}',
-        b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":1,"sudo":true}',
-    ],
-)
-def test_what_is_no_command_is_set_aside_and_refused(agent: Agent, text: bytes) -> None:
-    publish_bytes(agent.path, "3-c1.json", text)
-    agent.turn()
-    assert state_of(agent.path) == "refused"
-    assert [path.name for path in (agent.path / "control/bad").iterdir()] == ["3-c1.json"]
-    assert agent.marks == []
-
-
 def test_members_for_experiments_are_ignored(agent: Agent) -> None:
     publish(agent.path, a_command(agent.clock, x_rule="rss-slope"))
     agent.turn()
     assert state_of(agent.path) == "done"
-
-
-def _symlink(path: Path, target: Path) -> None:
-    path.symlink_to(target)
-
-
-def _group_writable(path: Path, target: Path) -> None:
-    path.write_bytes(target.read_bytes())
-    path.chmod(0o620)
-
-
-def _hard_link(path: Path, target: Path) -> None:
-    os.link(target, path)
-    os.link(target, target.with_name("third"))
-
-
-def _fifo(path: Path, _target: Path) -> None:
-    os.mkfifo(path)
-
-
-def _folder(path: Path, _target: Path) -> None:
-    path.mkdir()
-
-
-def _socket(path: Path, _target: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as server:
-        here = Path.cwd()
-        os.chdir(path.parent)  # the path of a socket may not be long
-        try:
-            server.bind(path.name)
-        finally:
-            os.chdir(here)
-
-
-@pytest.mark.parametrize("plant", [_symlink, _group_writable, _hard_link, _fifo, _folder, _socket])
-def test_what_others_could_have_planted_is_never_followed(
-    agent: Agent, plant: Callable[[Path, Path], None]
-) -> None:
-    target = agent.path / "elsewhere.json"
-    target.write_text(json.dumps(a_command(agent.clock)))
-    plant(agent.path / "control/new/3-c1.json", target)
-    publish(agent.path, a_command(agent.clock, "good", args={"n": 1}))
-    agent.turn()
-    assert agent.marks == [{"n": 1}]
-    assert state_of(agent.path) == "refused"
-    assert not (agent.path / "control/new/3-c1.json").exists()
-
-
-def test_other_names_and_drafts_are_no_commands(agent: Agent) -> None:
-    publish_bytes(agent.path, ".3-c1.json", b"draft")
-    publish_bytes(agent.path, "readme.txt", b"hello")
-    agent.turn()
-    assert [p.name for p in (agent.path / "control/bad").iterdir()] == ["readme.txt"]
-    assert not list((agent.path / "control/ack").iterdir())
-
-
-def test_an_ack_that_is_a_link_is_replaced_not_followed(agent: Agent) -> None:
-    victim = agent.path / "victim"
-    victim.write_text("precious")
-    (agent.path / "control/ack/c1.json").symlink_to(victim)
-    publish(agent.path, a_command(agent.clock))
-    agent.turn()
-    assert (state_of(agent.path), victim.read_text()) == ("done", "precious")
-
-
-def test_a_spool_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    run_dir = tmp_path / "run"
-    run_dir.mkdir()
-    (run_dir / "control").symlink_to(tmp_path / "real")
-    context = context_at(run_dir)
-    with pytest.raises(PermissionError):
-        ControlListener(context, {})
-    context.log.close()
 
 
 def test_it_expires_while_it_waits_even_if_the_wall_clock_is_set_back(agent: Agent) -> None:

@@ -1,0 +1,50 @@
+"""An agent that listens, driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memwatch.agent.control import ControlListener, Operation
+from memwatch.domain.clock import ManualClock
+from tests.agent.reading import context_at, read_log
+from tests.faults.failing_files import FailingFiles
+
+
+class Agent:
+    """A listener with one operation `mark`, polled by hand."""
+
+    def __init__(self, path: Path, clock: ManualClock | None = None) -> None:
+        self.path = path
+        self.clock = clock or ManualClock()
+        self.files = FailingFiles()
+        self.marks: list[dict[str, Any]] = []
+        self.inside: Callable[[], None] = lambda: None
+        self.context = context_at(path, clock=self.clock, files=self.files)
+        args = {"n": "a number", "fail": "whether to fail"}
+        self.listener = ControlListener(
+            self.context,
+            {
+                "mark": Operation(run=self.mark, args=args),
+                "once": Operation(run=self.mark, idempotent=False),
+            },
+        )
+
+    def mark(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Do what is asked."""
+        self.inside()
+        if args.get("fail"):
+            raise ValueError("told to \x1b[31mfail")
+        self.marks.append(args)
+        return {"count": len(self.marks)}
+
+    def turn(self) -> None:
+        """Poll, then come to a safe point."""
+        self.listener.poll()
+        self.listener.safe_point()
+
+    def logged(self) -> list[tuple[str, str]]:
+        """Return id and state of each command record."""
+        records = read_log(self.path / "wal")[0]
+        return [(r.text("id"), r.text("state")) for r in records if r.kind == "command"]
