@@ -52,7 +52,6 @@ class Backlog:
             successor = reading.successor(lsn)
             place = reading.places.get(lsn, Position(lsn))
             self._finish(lsn)
-            reading.passed.add(lsn)
             if successor is not None:
                 reading.tell_pruned(place.next_lsn or lsn, successor)
 

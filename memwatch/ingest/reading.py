@@ -21,12 +21,12 @@ class Reading:
         self._due = max((p.next_lsn or p.segment for p in positions.values()), default=1)
         self.places = dict(positions)
         """Where reading goes on, by segment."""
+        self._seen: set[int] = set()
+        self._lost: set[int] = set()
         self.segments: list[int] = []
         """The segments that exist, in order."""
         self.sealed: set[int] = set()
         """Segments that are read to their end."""
-        self.passed: set[int] = set()
-        """Segments that went unread, as reported."""
 
     def take(self) -> list[Batch]:
         """Hand out the batches."""
@@ -39,7 +39,7 @@ class Reading:
             return
         faults = [item for item in items if isinstance(item, Fault)]
         records = [item for item in items if isinstance(item, Record)]
-        if live and records and end.next_lsn is not None:
+        if live and items and end.next_lsn is not None:
             self._due = end.next_lsn
         self.places[end.segment] = end
         self._batches.append(Batch(self._log, records, faults, start, end, live))
@@ -65,13 +65,22 @@ class Reading:
             self.tell(Fault("refused", lsn, 0, 0, "a link or special file: not opened"))
         self._refused = now
 
+    def take_stock(self, segments: list[int]) -> bool:
+        """Take note of what exists; False when that is what existed before."""
+        self._lost.difference_update(segments)
+        if segments == self.segments:
+            return False
+        self.segments = segments
+        self._seen.update(segments)
+        return True
+
     def behind(self, lsn: int) -> list[int]:
         """Return the segments behind one, in order."""
         return [segment for segment in self.segments if segment > lsn]
 
     def successor(self, lsn: int) -> int | None:
-        """Return the first number of the segment behind one, read or passed over."""
-        return min((n for n in (*self.segments, *self.passed) if n > lsn), default=None)
+        """Return the first number of the segment behind one, which may be gone by now."""
+        return min((segment for segment in self._seen if segment > lsn), default=None)
 
     def newest_known(self) -> int:
         """Return the newest segment that was ever seen, or 1."""
@@ -99,10 +108,17 @@ class Reading:
             return items
         return [_pruned(item) if isinstance(item, Fault) else item for item in items]
 
+    def tell_lost(self, segment: int, detail: str) -> None:
+        """Report a segment that is gone although nothing newer exists, unless it was."""
+        if segment not in self._lost:
+            self._lost.add(segment)
+            self.tell(Fault("vanished", segment, 0, 0, detail))
+
     def report_lost_above(self, newest: int) -> None:
         """Report segments known from before that are newer than all that exist."""
-        for lsn in sorted(n for n in self.places if n > newest and n not in self._refused):
-            self.tell(Fault("vanished", lsn, 0, 0, "a segment that was read before is gone"))
+        known = {segment for segment in self.places if segment > newest}
+        for segment in sorted(known - self._refused):
+            self.tell_lost(segment, "a segment that was read before is gone")
 
 
 def _pruned(fault: Fault) -> Fault:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from memwatch.domain.record import Batch, Fault, LogName, Position
+from memwatch.domain.record import Batch, LogName, Position
 from memwatch.ingest.backlog import Backlog
 from memwatch.ingest.reading import Reading
 from memwatch.ingest.segment_file import SegmentFile, list_segments
@@ -49,8 +49,13 @@ class LogTailer:
         self._present = False
         self.more = False
         """There is more to read at the live end right now."""
-        self.error: str | None = None
-        """What the system refused at the last call, in words."""
+        self._live_error: str | None = None
+        self._past_error: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """What the system refused at the last look, in words."""
+        return self._live_error or self._past_error
 
     @property
     def position(self) -> Position | None:
@@ -74,12 +79,12 @@ class LogTailer:
 
     def poll(self) -> list[Batch]:
         """Return what is new at the live end, in order, at most CHUNKS_PER_POLL reads of it."""
-        self.error, self.more = None, False
+        self._live_error, self.more = None, False
         self._look()
         try:
             self._follow()
         except OSError as error:
-            self.error = _words(error)
+            self._live_error = _words(error)
             self._drop_live()
         return self._reading.take()
 
@@ -88,11 +93,11 @@ class LogTailer:
 
         None when nothing is left to read, or, with `error` set, nothing that can be read now.
         """
-        self.error = None
+        self._past_error = None
         try:
             return self._backlog.read()
         except OSError as error:
-            self.error = _words(error)
+            self._past_error = _words(error)
             return None
 
     def _look(self) -> None:
@@ -100,7 +105,7 @@ class LogTailer:
         try:
             found = list_segments(self._dir)
         except OSError as error:
-            self.error = _words(error)
+            self._live_error = _words(error)
             gone = isinstance(error, FileNotFoundError | NotADirectoryError)
             if gone and self._present:
                 self._tell_vanished("the log directory is gone")
@@ -108,8 +113,7 @@ class LogTailer:
             return
         self._present = True
         self._reading.refuse(found.refused)
-        if found.regular != self._reading.segments:
-            self._reading.segments = found.regular
+        if self._reading.take_stock(found.regular):
             self._backlog.report_pruned()
             self._note_older()
 
@@ -188,7 +192,7 @@ class LogTailer:
         try:
             return SegmentFile(self._dir, lsn)
         except OSError as error:
-            self.error = _words(error)
+            self._live_error = _words(error)
             return None
 
     def _drop_live(self) -> None:
@@ -198,7 +202,7 @@ class LogTailer:
 
     def _tell_vanished(self, detail: str) -> None:
         segment = self._live.lsn if self._live else self._reading.newest_known()
-        self._reading.tell(Fault("vanished", segment, 0, 0, detail))
+        self._reading.tell_lost(segment, detail)
 
 
 def _words(error: OSError) -> str:
