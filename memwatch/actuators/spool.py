@@ -4,14 +4,19 @@
     <run>/control/new/   published by link(): an existing name fails, nothing is ever replaced
     <run>/control/ack/   the agent's answers
 
-Only these folders are written, and only below a run that is ours. Source: D6, R8.
+Only these folders are written, and only below a run that is ours. Every step is taken from an
+open folder to the next, so that nothing put in its place meanwhile leads us elsewhere.
+Source: D6, R8.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +29,12 @@ from memwatch.wal.segment import CONTROL_DIR
 
 MAX_BYTES = 16 * 1024
 _PRIORITY = {"abort_experiment": 0, "checkpoint": 1, "purge": 2}
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PUBLISH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FORGOTTEN_US = 3600 * 1_000_000
+"""A draft this old was left by a writer that was killed."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Ack(Struct, frozen=True, kw_only=True):
@@ -70,7 +79,7 @@ class Spool:
         if len(text) > MAX_BYTES:
             raise MemwatchError(f"a command of {len(text)} bytes is over the {MAX_BYTES} allowed")
         try:
-            self._link(f"{_PRIORITY.get(command.op, 3)}-{name}.json", text)
+            self._link(f"{_PRIORITY.get(command.op, 3)}-{name}.json", text, now_us)
         except OSError as error:
             why = error.strerror or str(error)
             raise MemwatchError(f"the command cannot be handed over: {why}") from None
@@ -78,37 +87,72 @@ class Spool:
     def ack(self, name: str) -> Ack | None:
         """Return the newest answer to a command, or None when there is no readable one."""
         try:
-            fd = os.open(self._dir / "ack" / f"{name}.json", _READ)
-        except OSError:
-            return None
-        try:
-            state = os.fstat(fd)
-            if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_BYTES:
-                return None
-            answer = msgspec.json.decode(os.read(fd, MAX_BYTES + 1), type=Ack)
+            with self._open("ack") as ack_dir:
+                text = _read(ack_dir, f"{name}.json")
+            answer = msgspec.json.decode(text, type=Ack)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        finally:
-            os.close(fd)
         return answer if answer.id == name and answer.run_id == self._run_id else None
 
-    def _link(self, name: str, text: bytes) -> None:
-        for folder in (self._dir, self._dir / "tmp", self._dir / "new"):
-            self._check(folder)
-        draft = self._dir / "tmp" / f"{name}.{secrets.token_hex(4)}"
-        fd = os.open(draft, _PUBLISH, 0o600)
-        try:
-            os.write(fd, text)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        try:
-            os.link(draft, self._dir / "new" / name)
-        finally:
-            draft.unlink()
+    def _link(self, name: str, text: bytes, now_us: int) -> None:
+        draft = f"{name}.{secrets.token_hex(4)}"
+        with self._open("tmp") as tmp, self._open("new") as new:
+            _sweep(tmp, now_us - _FORGOTTEN_US)
+            try:
+                _write(tmp, draft, text)
+                os.link(draft, name, src_dir_fd=tmp, dst_dir_fd=new)
+                os.fsync(new)
+            finally:
+                with suppress(OSError):
+                    os.unlink(draft, dir_fd=tmp)
 
-    def _check(self, folder: Path) -> None:
-        """Refuse a spool that is not a plain folder of ours: a link could lead anywhere."""
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise NotADirectoryError(20, f"{folder.name} of the spool is not a folder of ours")
+    @contextmanager
+    def _open(self, name: str) -> Iterator[int]:
+        """Open a folder of the spool; OSError unless only we may write there."""
+        spool = os.open(self._dir, _FOLDER)
+        try:
+            _check(spool, CONTROL_DIR)
+            folder = os.open(name, _FOLDER, dir_fd=spool)
+        finally:
+            os.close(spool)
+        try:
+            _check(folder, f"{CONTROL_DIR}/{name}")
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _check(folder: int, shown: str) -> None:
+    found = os.fstat(folder)
+    if found.st_uid != os.geteuid() or found.st_mode & _OTHERS_WRITE:
+        raise PermissionError(errno.EPERM, f"{shown} is not a folder that only we may write")
+
+
+def _sweep(tmp: int, before_us: int) -> None:
+    for entry in os.scandir(tmp):
+        with suppress(OSError):
+            if entry.stat(follow_symlinks=False).st_mtime_ns // 1000 < before_us:
+                os.unlink(entry.name, dir_fd=tmp)
+
+
+def _write(folder: int, name: str, text: bytes) -> None:
+    fd = os.open(name, _PUBLISH, 0o600, dir_fd=folder)
+    try:
+        while text:
+            text = text[os.write(fd, text) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _read(folder: int, name: str) -> bytes:
+    """Read a small file that nobody else could have written; OSError for anything else."""
+    fd = os.open(name, _READ, dir_fd=folder)
+    try:
+        found = os.fstat(fd)
+        ours = found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_WRITE
+        if not stat.S_ISREG(found.st_mode) or not ours or found.st_size > MAX_BYTES:
+            raise OSError(errno.EINVAL, "not an answer")
+        return os.read(fd, MAX_BYTES)
+    finally:
+        os.close(fd)

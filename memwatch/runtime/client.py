@@ -98,8 +98,10 @@ class _Line:
                 self._socket.settimeout(timeout_s)
                 self._socket.sendall(wire.pack({"id": self._number, "call": call, **arguments}))
                 answer = self._receive()
-            except OSError as error:
+            except (OSError, SessionError) as error:
                 self._socket.close()
+                if isinstance(error, SessionError):
+                    raise
                 raise SessionError(f"the guard does not answer: {error}") from None
             if answer.get("id") != self._number:
                 self._socket.close()

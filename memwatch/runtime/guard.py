@@ -79,6 +79,7 @@ class Guard:
         self.ring = Ring(self.profile, clock, boot_id())
         own_wal = home / "wal"
         self.recorder = Recorder(own_wal, clock)
+        self.recorder.on_gap = self.ring.take_guard
         self._history = History(home / "history.duckdb", clock)
         self._ingest = IngestLoop(
             opened.path, own_wal, self.ring, self._history.historian, self._news
@@ -87,9 +88,9 @@ class Guard:
         self._probe.on_news = self._news
         self._builder = SnapshotBuilder(self._run, self.profile, self.ring, clock)
         spool = Spool(opened.path, opened.manifest.run_id)
-        self._ledger = Ledger(spool, self.recorder, clock)
+        self._ledger = Ledger(spool, self.recorder, clock, self.ring.take_guard)
         self._ledger.serve("note", self._note)
-        self._ledger.serve("guard.stop", lambda _: self.stop())
+        self._ledger.serve("guard.stop", self._stop_asked)
         self.hub = GuardHub(self.ring, self._history, self._build, self._submit)
         self.socket = socket_path(self.run_key, create=True)
         self._server = SessionServer(self.socket, self.run_key, self._start_id, self.hub)
@@ -218,9 +219,15 @@ class Guard:
         self._news()
         return name
 
-    def _note(self, command: Command) -> None:
+    def _stop_asked(self, _: Command) -> str:
+        self.stop()
+        return ""
+
+    def _note(self, command: Command) -> str:
         text = inert(str(command.args.get("text", "")), 160)
-        self.ring.take_guard(self.recorder.append("note", {"text": text}, sync=True))
+        record = self.recorder.append("note", {"text": text}, sync=True)
+        self.ring.take_guard(record)
+        return "" if record.lsn else self.recorder.why
 
     def _tell(self, text: str, severity: str) -> None:
         record = self.recorder.append("process", {"text": text, "severity": severity})

@@ -1,5 +1,19 @@
 """Numbers of the session protocol, apart so that a fast client need not load its types."""
 
+from __future__ import annotations
+
 PROTOCOL = (1, 0)
 """Major and minor; another major ends the session."""
 MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+
+def refusal(proto: object) -> str:
+    """Return why a session cannot go on with an end that speaks `proto`; empty when it can."""
+    if not isinstance(proto, list) or not proto or type(proto[0]) is not int:
+        return "the other end is no memwatch guard"
+    if proto[0] == PROTOCOL[0]:
+        return ""
+    return (
+        f"the other end speaks protocol {proto[0]}, this one {PROTOCOL[0]}: "
+        "restart the guard with this version of memwatch"
+    )

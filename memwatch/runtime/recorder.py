@@ -32,6 +32,8 @@ class Recorder:
         self._since_us: int | None = None
         self._why = ""
         self._retry_us = 0
+        self.on_gap: Callable[[Record], None] = lambda _: None
+        """Told the record of a gap once it is written."""
         self._start()
 
     @property
@@ -64,6 +66,12 @@ class Recorder:
                 if lsn is None:
                     self._failed(now_us, boot_us)
             return Record(lsn or 0, now_us, boot_us, kind, members)
+
+    def heal(self) -> None:
+        """Try again when it is time: with nothing to append, nobody else would find out."""
+        with self._lock:
+            if self._since_us is not None:
+                self._resumed(self._clock.wall_us(), self._clock.boot_us())
 
     def close(self) -> None:
         """Sync and close."""
@@ -99,8 +107,10 @@ class Recorder:
         if boot_us < self._retry_us:
             return False
         gap = {"from_us": self._since_us, "until_us": now_us, "why": self._why}
-        if self._try("gap", gap, False) is None:
+        lsn = self._try("gap", gap, False)
+        if lsn is None:
             self._failed(now_us, boot_us)
             return False
         self._since_us, self._why = None, ""
+        self.on_gap(Record(lsn, now_us, boot_us, "gap", gap))
         return True

@@ -1,7 +1,8 @@
 """The guard's socket: any number of viewers, none of which can hold the guard up.
 
 An event loop on a thread of its own. A viewer that does not read is dropped after a while; a
-peer of another user is refused.
+peer of another user is refused. A request that makes no sense is answered with an error, and the
+connection goes on.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import os
 import socket
 import struct
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError, SessionError
@@ -32,6 +35,29 @@ _MAX_COLUMNS = 2000
 _MAX_EVENTS = 1000
 
 Message = dict[str, Any]
+
+
+class _Latest(Struct, frozen=True):
+    after_seq: int = 0
+    timeout_s: float = 10.0
+
+
+class _Series(Struct, frozen=True):
+    resource: str
+    t0_us: int
+    t1_us: int
+    columns: int
+
+
+class _Events(Struct, frozen=True):
+    after: int
+    limit: int
+    t0_us: int | None = None
+    t1_us: int | None = None
+
+
+class _Submit(Struct, frozen=True):
+    command: Command
 
 
 class Hub(Protocol):
@@ -63,13 +89,23 @@ class Hub(Protocol):
 
 
 class SessionServer:
-    """Serves one run on one Unix socket."""
+    """Serves one run on one Unix socket, to processes of `owner_uid` (by default our user)."""
 
-    def __init__(self, path: Path, run_key: str, start_id: str, hub: Hub) -> None:
-        self._path = path
+    def __init__(
+        self,
+        path: Path,
+        run_key: str,
+        start_id: str,
+        hub: Hub,
+        *,
+        owner_uid: int | None = None,
+        send_timeout_s: float = _SEND_TIMEOUT_S,
+    ) -> None:
+        self.path = path
         self._hello = wire.pack(wire.hello(start_id, [run_key]))
-        self._run_key = run_key
         self._hub = hub
+        self._owner_uid = os.geteuid() if owner_uid is None else owner_uid
+        self._send_timeout_s = send_timeout_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._fresh: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="memwatch-server", daemon=True)
@@ -87,7 +123,7 @@ class SessionServer:
         self._thread.start()
         self._listening.wait()
         if self._failure is not None:
-            raise SessionError(f"cannot listen on {self._path}: {self._failure.strerror}")
+            raise SessionError(f"cannot listen on {self.path}: {self._failure.strerror}")
 
     def publish(self) -> None:
         """Wake the viewers: there is a newer snapshot. From any thread."""
@@ -96,7 +132,8 @@ class SessionServer:
     def stop(self) -> None:
         """Close all connections and remove the socket."""
         self._call(lambda: self._stop.set() if self._stop else None)
-        self._thread.join(timeout=5)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _call(self, action: Callable[[], None]) -> None:
@@ -113,18 +150,18 @@ class SessionServer:
         self._fresh, self._stop = asyncio.Event(), asyncio.Event()
         self._idle.set()
         try:
-            self._path.unlink(missing_ok=True)  # we hold the run's lock: it can only be a dead one
-            server = await asyncio.start_unix_server(self._connected, self._path)
-            self._path.chmod(0o600)
+            self.path.unlink(missing_ok=True)  # we hold the run's lock: it can only be a dead one
+            server = await asyncio.start_unix_server(self._connected, self.path)
+            self.path.chmod(0o600)
         except OSError as error:
             self._failure = error
             return
         finally:
             self._listening.set()
-        async with server:
-            await self._stop.wait()
-            await self._finish()
-        self._path.unlink(missing_ok=True)
+        await self._stop.wait()
+        await self._finish()
+        server.close()  # not awaited: from Python 3.12 on that would wait for every viewer
+        self.path.unlink(missing_ok=True)
 
     async def _finish(self) -> None:
         """Let answers that are under way go out: the one to "end yourself" is among them."""
@@ -132,21 +169,31 @@ class SessionServer:
             await asyncio.wait_for(self._idle.wait(), _FINISH_S)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(reader, writer)
+        connection = _Connection(reader, writer, self._send_timeout_s)
         try:
-            if not _is_ours(writer.get_extra_info("socket")):
+            if _peer_uid(writer.get_extra_info("socket")) != self._owner_uid:
                 return
             await connection.send(self._hello)
-            wire.check_hello(await connection.receive())
+            await self._greet(connection)
             while True:
                 request = await connection.receive()
                 with self._answering(request):
                     await self._answer(connection, request)
-        except (SessionError, OSError, EOFError, TimeoutError):
+        except TimeoutError:
+            writer.transport.abort()  # closing would wait until it reads what is buffered
+        except (SessionError, OSError, EOFError):
             pass  # the viewer is gone, or is none: nothing to tell it
         finally:
             self.viewers -= connection.watches
             writer.close()
+
+    async def _greet(self, connection: _Connection) -> None:
+        message = await asyncio.wait_for(connection.receive(), self._send_timeout_s)
+        try:
+            wire.check_hello(message)
+        except SessionError as error:
+            await connection.send(wire.pack({"id": None, "ok": False, "error": str(error)}))
+            raise
 
     @contextlib.contextmanager
     def _answering(self, request: Message) -> Iterator[None]:
@@ -166,45 +213,41 @@ class SessionServer:
         number = request.get("id")
         try:
             result = await self._result(connection, request)
-            answer = {"id": number, "ok": True, "result": result}
-        except MemwatchError as error:
-            answer = {"id": number, "ok": False, "error": str(error)}
-        except (TypeError, ValueError, KeyError, msgspec.ValidationError) as error:
-            answer = {"id": number, "ok": False, "error": f"a request that makes no sense: {error}"}
-        await connection.send(wire.pack(answer))
+            frame = wire.pack({"id": number, "ok": True, "result": result})
+        except Exception as error:  # noqa: BLE001 - a defect must not look like a dead guard
+            frame = wire.pack({"id": number, "ok": False, "error": _words(error)})
+        await connection.send(frame)
 
     async def _result(self, connection: _Connection, request: Message) -> Any:
         hub = self._hub
         match request.get("call"):
             case "latest":
-                return await self._latest(connection, request)
+                return await self._latest(connection, msgspec.convert(request, _Latest))
             case "status":
                 return {"json": await self._work(hub.status), "ready": True}
             case "series":
-                columns = min(max(int(request["columns"]), 1), _MAX_COLUMNS)
-                span = int(request["t0_us"]), int(request["t1_us"])
-                return await self._work(hub.series, str(request["resource"]), *span, columns)
+                asked = msgspec.convert(request, _Series)
+                columns = min(max(asked.columns, 1), _MAX_COLUMNS)
+                span = asked.t0_us, asked.t1_us
+                return await self._work(hub.series, asked.resource, *span, columns)
             case "events":
-                limit = min(max(int(request["limit"]), 1), _MAX_EVENTS)
-                times = request.get("t0_us"), request.get("t1_us")
-                return await self._work(hub.events, int(request["after"]), limit, *times)
+                told = msgspec.convert(request, _Events)
+                limit = min(max(told.limit, 1), _MAX_EVENTS)
+                return await self._work(hub.events, told.after, limit, told.t0_us, told.t1_us)
             case "submit":
-                command = msgspec.convert(request["command"], Command)
-                return await self._work(hub.submit, command)
+                return await self._work(hub.submit, msgspec.convert(request, _Submit).command)
             case other:
                 raise SessionError(f"this guard does not know the call {str(other)[:40]!r}")
 
-    async def _latest(self, connection: _Connection, request: Message) -> Any:
+    async def _latest(self, connection: _Connection, asked: _Latest) -> Any:
         if not connection.watches:
             connection.watches = 1
             self.viewers += 1
-        after = int(request.get("after_seq", 0))
         loop = asyncio.get_running_loop()
-        wait_s = min(max(float(request.get("timeout_s", 10.0)), 0.0), _LONGEST_WAIT_S)
-        until = loop.time() + wait_s
+        until = loop.time() + max(0.0, min(_LONGEST_WAIT_S, asked.timeout_s))  # nan: the longest
         while True:
             seq, snapshot = self._hub.newest()
-            if seq > after or after > seq + 1_000_000:
+            if seq != asked.after_seq:  # a greater one was counted by the guard before us
                 return msgspec.Raw(snapshot)
             left = until - loop.time()
             if left <= 0 or self._fresh is None:
@@ -219,9 +262,12 @@ class SessionServer:
 
 
 class _Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, send_timeout_s: float
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._send_timeout_s = send_timeout_s
         self.watches = 0
 
     async def receive(self) -> Message:
@@ -230,10 +276,18 @@ class _Connection:
 
     async def send(self, frame: bytes) -> None:
         self._writer.write(frame)
-        await asyncio.wait_for(self._writer.drain(), _SEND_TIMEOUT_S)
+        await asyncio.wait_for(self._writer.drain(), self._send_timeout_s)
 
 
-def _is_ours(connection: socket.socket) -> bool:
-    """Whether the peer runs as our user."""
+def _words(error: Exception) -> str:
+    if isinstance(error, MemwatchError):
+        return str(error)
+    if isinstance(error, msgspec.ValidationError):
+        return f"a request that makes no sense: {error}"
+    traceback.print_exception(error)  # into the guard's log
+    return f"the guard could not answer ({type(error).__name__}); its guard.log says more"
+
+
+def _peer_uid(connection: socket.socket) -> int:
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return bool(struct.unpack("3i", peer)[1] == os.geteuid())
+    return int(struct.unpack("3i", peer)[1])

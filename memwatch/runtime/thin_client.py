@@ -10,38 +10,53 @@ from typing import Any
 
 from memwatch import __version__
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import MAX_FRAME_BYTES, PROTOCOL
+from memwatch.runtime.protocol import MAX_FRAME_BYTES, PROTOCOL, refusal
 
 _TIMEOUT_S = 10.0
+_HEADER_BYTES = 4
+
+
+class NoGuardError(SessionError):
+    """Nobody answers there: no guard, or one that is just ending."""
 
 
 def status_json(path: str) -> bytes:
-    """Return `status` of the guard behind a socket; raises SessionError when none answers."""
+    """Return `status` of the guard behind a socket.
+
+    Raises NoGuardError when none answers, SessionError when one answers something else.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(_TIMEOUT_S)
         try:
             line.connect(path)
             _send(line, {"hello": {"proto": list(PROTOCOL), "app": f"memwatch {__version__}"}})
-            greeting = _receive(line).get("hello", {})
-            if greeting.get("proto", [None])[0] != PROTOCOL[0]:
-                raise SessionError("the guard speaks another protocol: restart it")
+            _check_hello(_receive(line))
             _send(line, {"id": 1, "call": "status"})
             answer = _receive(line)
         except OSError as error:
-            raise SessionError(f"no guard answers on {path}: {error}") from None
-    if not answer.get("ok"):
-        raise SessionError(str(answer.get("error")))
-    text = answer["result"]["json"]
-    return text if isinstance(text, bytes) else str(text).encode()
+            raise NoGuardError(f"no guard answers on {path}: {error}") from None
+    result = answer.get("result")
+    text = result.get("json") if isinstance(result, dict) else None
+    if not answer.get("ok") or not isinstance(text, bytes):
+        raise SessionError(str(answer.get("error", "the guard told no status")))
+    return text
+
+
+def _check_hello(message: dict[str, Any]) -> None:
+    greeting = message.get("hello")
+    proto = greeting.get("proto") if isinstance(greeting, dict) else None
+    why = refusal(proto)
+    if why:
+        raise SessionError(why)
 
 
 def _send(line: socket.socket, message: dict[str, Any]) -> None:
     body = pack(message)
-    line.sendall(len(body).to_bytes(4, "big") + body)
+    line.sendall(len(body).to_bytes(_HEADER_BYTES, "big") + body)
 
 
 def _receive(line: socket.socket) -> dict[str, Any]:
-    length = int.from_bytes(_exactly(line, 4), "big")
+    length = int.from_bytes(_exactly(line, _HEADER_BYTES), "big")
     if length > MAX_FRAME_BYTES:
         raise SessionError("the guard announced a frame over the limit")
     message = unpack(_exactly(line, length))
@@ -53,9 +68,9 @@ def _receive(line: socket.socket) -> dict[str, Any]:
 def _exactly(line: socket.socket, count: int) -> bytes:
     pieces = []
     while count:
-        piece = line.recv(count)
+        piece = line.recv(min(count, 1 << 16))
         if not piece:
-            raise SessionError("the guard has gone")
+            raise NoGuardError("the guard has gone")
         pieces.append(piece)
         count -= len(piece)
     return b"".join(pieces)
@@ -79,11 +94,13 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """Decode one msgpack value; raises SessionError for a kind that no guard sends here."""
+    """Decode one msgpack value; raises SessionError for what no guard sends here."""
     try:
-        value, _ = _value(data, 0)
-    except (IndexError, UnicodeDecodeError):
+        value, end = _value(data, 0)
+    except (IndexError, UnicodeDecodeError, TypeError, RecursionError):
         raise SessionError("the guard sent a broken message") from None
+    if end != len(data):
+        raise SessionError("the guard sent more than a message")
     return value
 
 
@@ -116,13 +133,13 @@ def _sized(data: bytes, at: int, first: int) -> tuple[Any, int]:
             return _body(data, at, kinds, length)
     if first in _BYTES:
         length, at = _number(data, at, _BYTES[first])
-        return data[at : at + length], at + length
+        return _piece(data, at, length), at + length
     raise SessionError(f"the guard sent a value of kind {first:#x}")
 
 
 def _body(data: bytes, at: int, kinds: dict[int, int], length: int) -> tuple[Any, int]:
     if kinds is _TEXTS:
-        return data[at : at + length].decode(), at + length
+        return _piece(data, at, length).decode(), at + length
     members = []
     for _ in range(length if kinds is _LISTS else 2 * length):
         member, at = _value(data, at)
@@ -133,4 +150,10 @@ def _body(data: bytes, at: int, kinds: dict[int, int], length: int) -> tuple[Any
 
 
 def _number(data: bytes, at: int, width: int) -> tuple[int, int]:
-    return int.from_bytes(data[at : at + width], "big"), at + width
+    return int.from_bytes(_piece(data, at, width), "big"), at + width
+
+
+def _piece(data: bytes, at: int, length: int) -> bytes:
+    if at + length > len(data):
+        raise IndexError
+    return data[at : at + length]

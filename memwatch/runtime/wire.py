@@ -12,7 +12,7 @@ import msgspec
 
 from memwatch import __version__
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import MAX_FRAME_BYTES, PROTOCOL
+from memwatch.runtime.protocol import MAX_FRAME_BYTES, PROTOCOL, refusal
 
 HEADER_BYTES = 4
 _encoder = msgspec.msgpack.Encoder()
@@ -58,11 +58,7 @@ def check_hello(message: dict[str, Any]) -> dict[str, Any]:
     """Return the other side's greeting; raises SessionError when it speaks another protocol."""
     greeting = message.get("hello")
     proto = greeting.get("proto") if isinstance(greeting, dict) else None
-    if not isinstance(greeting, dict) or not isinstance(proto, list) or not proto:
-        raise SessionError("the other end is no memwatch guard")
-    if proto[0] != PROTOCOL[0]:
-        raise SessionError(
-            f"the guard speaks protocol {proto[0]}, this program {PROTOCOL[0]}: "
-            "restart the guard with this version of memwatch"
-        )
+    why = refusal(proto)
+    if why or not isinstance(greeting, dict):
+        raise SessionError(why)
     return greeting

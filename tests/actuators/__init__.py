@@ -1,0 +1,1 @@
+"""Commands to the agent."""
