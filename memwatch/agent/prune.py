@@ -38,11 +38,20 @@ class Pruner:
 
         Logged as `truncate` first: a reader must not take it for damage. Raises OSError, LogError.
         """
+        self._drop_drafts()
         if len(self._fulls) < 2:
             return
         kept_lsn = self._fulls[0]
         self._drop_checkpoints(kept_lsn)
         self._drop_segments(kept_lsn)
+
+    def _drop_drafts(self) -> None:
+        """Remove what a checkpoint left that was killed while it was written."""
+        for path in self._checkpoints.glob(".*.draft"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                self._files.unlink(path)
 
     def _drop_checkpoints(self, kept_lsn: int) -> None:
         for path in sorted(self._checkpoints.iterdir()):

@@ -137,12 +137,11 @@ class Run:
         """Span of one experiment; an exception makes it `failed`, an interruption `aborted`."""
         if self._context.experiment is not None:
             raise RuntimeError(f"experiment {self._context.experiment} has not ended yet")
-        self.experiments += 1
-        self._context.experiment = self.experiments
-        current = Experiment(self.experiments, title, phase)
-        began_us = self._context.clock.boot_us()
+        number, began_us = self.experiments + 1, self._context.clock.boot_us()
+        self.record("experiment.begin", {"x": number, "title": title, "phase": phase})
+        self.experiments = self._context.experiment = number
+        current = Experiment(number, title, phase)
         try:
-            self.record("experiment.begin", {"title": title, "phase": phase})
             yield current
         except Exception:
             current.status = "failed"
@@ -229,8 +228,8 @@ class Run:
             "limits": limits,
         }
         self.record("run.begin", about)
-        self._sampler.start()
         self._control.start()
+        self._sampler.start()
 
     def _end_experiment(self, current: Experiment, began_us: int) -> None:
         for tier in self.tiers.values():

@@ -236,3 +236,13 @@ def test_one_older_chain_stays_and_the_log_says_what_went(bench: Bench) -> None:
     spans = [(t.number("first_lsn"), t.number("last_lsn")) for t in bench.records("truncate")]
     assert spans[-1][1] == kept_lsn
     assert recover(bench.path, taken[4], [taken[5]])["recent"]["b"]["value"] == {"n": 2}
+
+
+def test_drafts_of_a_killed_checkpoint_are_swept(bench: Bench) -> None:
+    bench.checkpoints.take("full")
+    folder = bench.path / "checkpoints"
+    (folder / ".full-00000000000000000009.draft").mkdir()
+    (folder / ".full-00000000000000000009.draft" / "recent.jsonl").write_text("half")
+    (folder / ".delta-00000000000000000001-00000000000000000002.wal.draft").write_text("half")
+    bench.checkpoints.take("incremental")
+    assert not [name for name in bench.names() if name.startswith(".")]
