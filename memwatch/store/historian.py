@@ -101,7 +101,10 @@ class Historian:
         return taken
 
     def positions(self, log: LogName) -> dict[int, Position]:
-        """Return, by segment, where the next batch of a log must begin; absent means its start."""
+        """Return, by segment, where the next batch of a log must begin; absent means its start.
+
+        Nothing is known while nothing is recorded.
+        """
         with self._lock:
             return self._intake.positions(log)
 
@@ -191,7 +194,7 @@ class Historian:
         with self._lock:
             since_us = self._status.since_us or self._clock.wall_us()
             self._status = _Status(why, since_us)
-            self._intake.rewind()
+            self._intake = Intake({}, RowFold(), LOGS)
 
     def _recover(self, behind: tuple[LogName, ...]) -> None:
         """Open the file if need be and see whether it can be written."""

@@ -107,6 +107,7 @@ def test_a_failing_commit_stops_it_with_a_reason_and_loses_nothing(
     failed_us = clock.wall_us()
     assert not historian.recording
     assert "No space left" in str(historian.error)
+    assert historian.positions("agent") == {}
     assert not historian.submit(PAGES.read(60, 70))
     clock.advance_s(60)
     monkeypatch.setattr(Database, "checkpoint", lambda _: exec_refusal())
@@ -123,6 +124,30 @@ def test_a_failing_commit_stops_it_with_a_reason_and_loses_nothing(
     historian.flush()
     assert stored_lsns(historian) == true_lsns(PAGES.records)
     assert stored_flows(historian) == true_flows(PAGES.records)
+
+
+@pytest.mark.parametrize("after", ["restart", "failure"])
+def test_a_new_segment_is_refused_until_the_older_one_was_asked_for(
+    historian: Historian, path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    newer = Segment(mixed_records(20, first=91))
+    if after == "restart":
+        read_on(historian, PAGES, 30)
+        historian.close()
+        historian = open_historian(path)
+    else:
+        failing_write(monkeypatch)
+        read_on(historian, PAGES, 30)
+        historian.flush()
+        monkeypatch.undo()
+        historian.flush()
+    assert historian.recording
+    assert not historian.submit(newer.read(0, 20))
+    read_on(historian, PAGES)
+    assert historian.submit(newer.read(0, 20))
+    historian.flush()
+    assert stored_lsns(historian) == true_lsns(PAGES.records + newer.records)
+    historian.close()
 
 
 def exec_refusal() -> None:
