@@ -56,7 +56,6 @@ def test_tiers_hold_what_they_should_through_all_phases(run: Run) -> None:
     assert len(history) == 20
     assert all(isinstance(past, Metrics) for past in history)
     whole = [past.experiment for past in history if past.status != "failed"]
-    assert len(whole) < 20
     assert max(whole) < results[0].experiment
     verified = [e.value for e in tiers["verified"].entries()]
     assert verified
