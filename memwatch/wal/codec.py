@@ -70,11 +70,10 @@ def encode(lsn: int, t_us: int, m_us: int, kind: str, members: Members) -> bytes
 
 def decode(line: bytes) -> Record:
     """Return the record of a line without its line feed; raises DamagedLineError."""
-    body = line[:-_TAIL_BYTES]
-    if line[-_TAIL_BYTES:-10] != _CRC_MARK or line[-2:] != b'"}':
-        raise DamagedLineError("no checksum at the end")
-    if line[-10:-2] != b"%08x" % crc32(body):
-        raise DamagedLineError("checksum differs")
+    body, tail = line[:-_TAIL_BYTES], line[-_TAIL_BYTES:]
+    if tail != b'%b%08x"}' % (_CRC_MARK, crc32(body)):
+        whole = tail.startswith(_CRC_MARK) and tail.endswith(b'"}')
+        raise DamagedLineError("checksum differs" if whole else "no checksum at the end")
     return _record(body + b"}")
 
 
@@ -89,19 +88,16 @@ def _record(text: bytes) -> Record:
         raise DamagedLineError(str(error) or "nested too deep") from None
     if type(members) is not dict:
         raise DamagedLineError("not an object")
-    kind = members.get("k")
+    get = members.get
+    lsn, t_us, m_us, kind = get("lsn"), get("t"), get("m"), get("k")
     if type(kind) is not str:
         raise DamagedLineError("k is not text")
-    lsn, t_us, m_us = (_int64(members.get(name)) for name in ("lsn", "t", "m"))
-    if not 1 <= lsn < _INT64_MAX:  # the number behind it must fit as well
-        raise DamagedLineError("lsn is out of range")
+    if not type(lsn) is type(t_us) is type(m_us) is int:
+        raise DamagedLineError("lsn, t or m is not an integer")
+    # The number behind a record must fit as well.
+    if not (1 <= lsn < _INT64_MAX and 0 <= t_us <= _INT64_MAX and 0 <= m_us <= _INT64_MAX):
+        raise DamagedLineError("lsn, t or m is out of range")
     return Record(lsn, t_us, m_us, kind, members)
-
-
-def _int64(value: Any) -> int:
-    if type(value) is int and 0 <= value <= _INT64_MAX:
-        return value
-    raise DamagedLineError("lsn, t or m is not an integer in range")
 
 
 def _refuse_repeated_members(text: bytes) -> None:
