@@ -76,8 +76,11 @@ class ProcessTree:
         return adopted
 
     def _take(self, stat: Stat) -> bool:
-        """Say whether a process is settled: ours, or excluded with its parent."""
-        if stat.ppid in self._excluded:
+        """Say whether a process is settled: ours, or excluded with its parent.
+
+        The agent itself is ours although it may be a child of an excluded one that started it.
+        """
+        if stat.ppid in self._excluded and stat.pid != self._root.pid:
             self._excluded.add(stat.pid)
         elif self._belongs(stat):
             self._ours[stat.pid] = stat.start_ticks

@@ -7,9 +7,11 @@ tells of no changes (network file systems, watch limit) the beat is slower and a
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -28,6 +30,8 @@ _BUSY_S = 20.0
 _POLL_S = 0.5
 _RETRY_S = 60.0
 _DEADLINE_S = 2.0
+
+_HOLD_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 _Identity = tuple[int, int] | None
 
@@ -76,16 +80,20 @@ class Watcher:
 
     def _watch(self) -> str:
         """Pass events on until the directories are others; return why to poll, or nothing."""
-        there = self._look()
-        existing = [path for path, identity in zip(self._paths, there, strict=True) if identity]
-        if not existing:
-            return "the directories are not there"
-        try:
-            busy = self._pass_on(existing, there)
-        except (OSError, RuntimeError) as error:  # RuntimeError: of watchfiles' own core
-            if self._look() != there:
-                return ""
-            return f"no file events to be had ({error}); is the limit of inotify reached?"
+        with ExitStack() as held:
+            there = self._look()
+            existing = [path for path, known in zip(self._paths, there, strict=True) if known]
+            if not existing:
+                return "the directories are not there"
+            try:
+                for path in existing:
+                    # While it is held its inode number is given to no other directory.
+                    held.callback(os.close, os.open(path, _HOLD_FLAGS))
+                busy = self._pass_on(existing, there)
+            except (OSError, RuntimeError) as error:  # RuntimeError: of watchfiles' own core
+                if self._look() != there:
+                    return ""
+                return f"no file events to be had ({error}); is the limit of inotify reached?"
         if busy:
             self._beat(_BEAT_S, _BUSY_S)
         return ""
