@@ -20,6 +20,8 @@ class Files:
     close = staticmethod(os.close)
     write = staticmethod(os.write)
     fsync = staticmethod(os.fsync)
+    sync_data = staticmethod(os.fdatasync)
+    """Enough for an append: its length is part of the data."""
     truncate = staticmethod(os.ftruncate)
     rename = staticmethod(os.replace)
     link = staticmethod(os.link)

@@ -50,7 +50,7 @@ class LogWriter:
         files: Files = SYSTEM_FILES,
     ) -> None:
         self._dir = wal_dir
-        self._durability = durability
+        self._always = durability == "always"
         self._segment_bytes = segment_bytes
         self._files = files
         self._write = files.write
@@ -136,7 +136,7 @@ class LogWriter:
             self._offset += written
             self._last_lsn = lsn
             self._ready = True
-        if sync or self._durability == "always":
+        if sync or self._always:
             self._sync(lsn)
         elif self._thread is not None:
             pending = lsn - self._asked_lsn
@@ -283,9 +283,9 @@ class LogWriter:
                 self._wake_thread()
             try:
                 for other in retired:
-                    self._files.fsync(other)
+                    self._files.sync_data(other)
                 if fd != _CLOSED:
-                    self._files.fsync(fd)
+                    self._files.sync_data(fd)
                     if os.fstat(fd).st_nlink == 0:
                         raise FileNotFoundError(0, "its file was removed")
                 self._durable_lsn = upto

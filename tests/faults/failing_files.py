@@ -9,7 +9,7 @@ from typing import Any
 
 from memwatch.agent.files import Files
 
-OPERATIONS = ("open", "write", "fsync", "truncate", "rename", "unlink", "link")
+OPERATIONS = ("open", "write", "fsync", "sync_data", "truncate", "rename", "unlink", "link")
 
 
 class FailingFiles(Files):
@@ -53,7 +53,7 @@ class FailingFiles(Files):
         return call
 
 
-_SYSTEM = {"truncate": "ftruncate", "rename": "replace"}
+_SYSTEM = {"truncate": "ftruncate", "sync_data": "fdatasync", "rename": "replace"}
 
 
 def _nothing_fails(_number: int, _name: str) -> bool:

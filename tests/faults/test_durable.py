@@ -23,7 +23,11 @@ class Device(Files):
     def __init__(self) -> None:
         self.held: defaultdict[int, set[int]] = defaultdict(set)
         self.safe: set[int] = set()
-        for name, call in {"open": self._open, "write": self._write, "fsync": self._fsync}.items():
+        for name, call in {
+            "open": self._open,
+            "write": self._write,
+            "sync_data": self._sync,
+        }.items():
             setattr(self, name, call)
 
     def _open(self, path: Path, flags: int, mode: int = 0o777) -> int:
@@ -38,9 +42,9 @@ class Device(Files):
         self.held[fd].add(int(match[1]))
         return written
 
-    def _fsync(self, fd: int) -> None:
+    def _sync(self, fd: int) -> None:
         covered = set(self.held[fd])
-        os.fsync(fd)
+        os.fdatasync(fd)
         self.safe |= covered
 
 

@@ -78,7 +78,7 @@ def test_a_failing_device_is_told_with_the_next_append_and_left_behind(tmp_path:
     files = FailingFiles()
     files.error = errno.EIO
     with LogWriter(tmp_path, files=files) as log:
-        files.fail_all("fsync")
+        files.fail_all("fsync", "sync_data")
         log.append("note", {"text": "acknowledged"})
         until(lambda: log.failed)
         with pytest.raises(LogError, match="did not reach the device"):
@@ -96,7 +96,7 @@ def test_a_failing_device_is_told_with_the_next_append_and_left_behind(tmp_path:
 def test_a_failing_device_is_told_at_once_to_who_asked_to_sync(tmp_path: Path) -> None:
     files = FailingFiles()
     with LogWriter(tmp_path, durability="always", files=files) as log:
-        files.fail_all("fsync")
+        files.fail_all("fsync", "sync_data")
         with pytest.raises(LogError, match="did not reach the device"):
             log.append("note", {"text": "written but not durable"})
         assert log.durable_lsn == 0
