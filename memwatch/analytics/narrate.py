@@ -2,7 +2,7 @@
 
 Kinds of events (they decide the mark on a chart): `run`, `experiment`, `phase`,
 `checkpoint.full`, `checkpoint.incremental`, `checkpoint.abort`, `purge`, `retention`, `command`,
-`mode`, `error`, `note`, `level`, `gap`, `fault`, `process`, `other`.
+`mode`, `error`, `note`, `compact`, `rollback`, `level`, `gap`, `fault`, `process`, `other`.
 """
 
 from __future__ import annotations
@@ -184,6 +184,12 @@ def _compact(record: Record) -> Told:
     return "compact", f"{kind} compaction, {before or '?'} to {after or '?'} tokens", "info"
 
 
+def _rollback(record: Record) -> Told:
+    cause = inert(record.text("cause"), 80)
+    text = f"workspace back at step {inert(record.text('to', '?'), 30)}"
+    return "rollback", text + (f": {cause}" if cause else ""), "notice"
+
+
 def _level(record: Record) -> Told:
     level = inert(record.text("level", "?"), 12)
     severity: Severity = "notice" if level == "normal" else "warning"
@@ -226,6 +232,7 @@ _TELLERS: dict[str, Callable[[Record], Told | None]] = {
     "error": _error,
     "note": _note,
     "context.compact": _compact,
+    "workspace.rollback": _rollback,
     "level": _level,
     "gap": _gap,
     "process": _process,
