@@ -86,7 +86,7 @@ ACTIONS: tuple[Action, ...] = (
     _panel(3, "acts", "purges and checkpoints: before, after, freed"),
     _panel(4, "recovery", "what a recovery would read and replay if it crashed now"),
     _panel(5, "procs", "the process tree"),
-    _panel(6, "log", "what happened, newest first"),
+    _panel(6, "log", "what happened, newest last"),
     Action(id="next_panel:1", keys=("tab",), shown="Tab", label="next panel", help="next panel"),
     Action(
         id="next_panel:-1",

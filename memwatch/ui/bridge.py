@@ -47,6 +47,7 @@ class Bridge:
         self._jobs: dict[str, tuple[int, Job]] = {}
         self._asked: dict[str, int] = {}
         self._last_news = time.monotonic()
+        self._working = 0
 
     def start(self) -> None:
         """Start both threads."""
@@ -86,6 +87,11 @@ class Bridge:
     def is_newest(self, slot: str, number: int) -> bool:
         """Return whether an answer is the one that was asked for last."""
         return self._asked.get(slot) == number
+
+    @property
+    def unanswered(self) -> int:
+        """How many jobs were asked for and neither answered nor replaced yet."""
+        return len(self._jobs) + self._working
 
     # -- snapshots ---------------------------------------------------------------------------
 
@@ -145,6 +151,7 @@ class Bridge:
                 _close(session)
                 session = None
             self._tell(Answered(slot, number, answer, error))
+            self._working = 0
         _close(session)
 
     def _next_job(self) -> tuple[str, int, Job] | None:
@@ -158,6 +165,7 @@ class Bridge:
                 return None
             slot = next(iter(self._jobs))
             number, job = self._jobs.pop(slot)
+            self._working = 1
             return slot, number, job
 
     def _tell(self, message: Message) -> None:

@@ -78,7 +78,7 @@ def age_text(seconds: float | None) -> str:
     """
     if seconds is None:
         return "–"
-    return duration_text(float(int(seconds))) if seconds >= 1 else "0s"
+    return f"{max(int(seconds), 0)}s" if seconds < 10 else duration_text(float(int(seconds)))
 
 
 WORD_STYLES: dict[Word, str] = {

@@ -45,8 +45,9 @@ class BaseColors(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Styles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A style for each name that panels use: words as in `bold red`, colours as `#rrggbb`."""
+    """A style for each name that panels use, as `bold red`, `color(110)` or `#rrggbb`."""
 
+    text: str
     dim: str
     strong: str
     title: str

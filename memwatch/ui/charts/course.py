@@ -73,6 +73,7 @@ def span_of(view: View, bounds: Bounds, columns: int) -> Span:
     else:
         block = max(columns // _BLOCKS, 1)
         last = (bounds.now_us // step_us // block + 1) * block - 1
+        last = max(last, bounds.start_us // step_us + columns - 1)  # a young run starts at the left
     first = last - columns + 1
     return Span(first=first, step_us=step_us, columns=columns, now_us=bounds.now_us)
 

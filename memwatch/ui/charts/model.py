@@ -48,7 +48,7 @@ class ChartModel(Struct, frozen=True, kw_only=True):
     """Row of the greatest value where it stands above the stack, else 0."""
     thresholds: tuple[Threshold, ...]
     beyond: str
-    """The nearest threshold above the chart, or empty."""
+    """The nearest threshold above the chart and how far it is from the greatest value; or empty."""
     value_labels: tuple[tuple[int, str], ...]
     """Row and label of the value axis."""
     ticks: tuple[Tick, ...]
@@ -145,7 +145,7 @@ def _thresholds(
     if not above:
         return lines, ""
     nearest = min(above, key=lambda one: one[1])
-    return lines, f"{nearest[0]} {bytes_text(nearest[1] * limit - peak)} above"
+    return lines, f"{nearest[0]} +{bytes_text(nearest[1] * limit - peak)}"
 
 
 def _threshold_label(found: list[tuple[str, float, str]], limits: Limits) -> str:

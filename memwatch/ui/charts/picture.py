@@ -47,7 +47,7 @@ def picture(model: ChartModel, rows: Sequence[str], glyphs: Glyphs, width: int) 
         line += _coloured(row_text, styles, glyphs.line, threshold.style if threshold else "dim")
         label, style = (threshold.label, threshold.style) if threshold else ("", "")
         if model.beyond and row == model.rows and not threshold:
-            label, style = f"↑{model.beyond}", "dim"
+            label, style = f"↑ {model.beyond}", "dim"
         line.append((fit(f" {label}" if label else "", room), style))
         lines.append(line)
     if model.empty and len(lines) > 2:

@@ -9,6 +9,7 @@ from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
+from memwatch.ui.panels.paging import newest_page
 from memwatch.ui.panels.table import Cell, TableColumn, table
 
 RECENT_US = 10_000_000
@@ -37,15 +38,16 @@ _STATE_STYLES = {
 
 
 def acts(frame: Frame, width: int, height: int) -> list[Line]:
-    """Return requests in flight, then recorded interventions, newest first."""
+    """Return requests in flight, then recorded interventions, newest last."""
     snapshot = frame.snapshot
     if snapshot is None:
         return []
     lines = [cut_line(command_line(one, snapshot.t_us), width) for one in recent(snapshot)]
     if not snapshot.interventions:
         return [*lines, [("no purge and no checkpoint recorded yet", "dim")]][:height]
-    rows = [_row(one) for one in snapshot.interventions]
-    return (lines + table(_COLUMNS, rows, width))[:height]
+    found = sorted(snapshot.interventions, key=lambda one: one.asked_at_us)
+    shown = newest_page(found, max(height - len(lines) - 1, 1), lambda one: one.asked_at_us)
+    return (lines + table(_COLUMNS, [_row(one) for one in shown], width))[:height]
 
 
 def recent(snapshot: Snapshot) -> list[CommandInfo]:

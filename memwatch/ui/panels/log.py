@@ -1,12 +1,15 @@
-"""The log: what happened, newest first, each event one line."""
+"""The log: what happened, newest last, each event one line."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from memwatch.domain.snapshot import Event
 from memwatch.domain.text import inert
 from memwatch.ui.format import moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
+from memwatch.ui.panels.paging import newest_page
 
 SEVERITY_GLYPHS = {"info": " ", "notice": "•", "warning": "▲", "error": "!"}
 _STYLES = {"info": "", "notice": "strong", "warning": "warn", "error": "crit"}
@@ -17,11 +20,15 @@ def log(frame: Frame, width: int, height: int) -> list[Line]:
     snapshot = frame.snapshot
     if snapshot is None:
         return []
-    events = frame.events or snapshot.events
-    lines = [event_line(event, snapshot.t_us) for event in reversed(events)]
-    if not lines:
-        lines = [[("nothing happened yet", "dim")]]
-    return [cut_line(line, width) for line in lines[:height]]
+    events = newest_page(news(frame.events or snapshot.events), height, lambda e: e.t_us)
+    lines = [event_line(event, snapshot.t_us) for event in events]
+    return [cut_line(line, width) for line in lines] or [[("nothing happened yet", "dim")]]
+
+
+def news(events: Sequence[Event]) -> list[Event]:
+    """Leave out what a later line says again: the begin of all experiments but the present one."""
+    begun = max((e.seq for e in events if e.kind == "experiment.begin"), default=0)
+    return [e for e in events if e.kind != "experiment.begin" or e.seq == begun]
 
 
 def event_line(event: Event, now_us: int) -> Line:

@@ -33,7 +33,9 @@ def _chain(snapshot: Snapshot) -> list[Line]:
     else:
         age_s = (snapshot.t_us - (full.committed_us or full.began_us)) / 1e6
         size = bytes_text(found.full_bytes if found.full_bytes is not None else full.bytes)
-        load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s)} old", ""))
+        load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s):>4} old", ""))
+        if full.duration_s is not None:
+            load.append((f", took {duration_text(full.duration_s)}", ""))
     chain = checkpoints.chain
     deltas = f"{chain.deltas} delta{'' if chain.deltas == 1 else 's'}"
     share = chain.bytes / chain.limit_bytes if chain.limit_bytes else None
@@ -45,7 +47,7 @@ def _chain(snapshot: Snapshot) -> list[Line]:
         (f"  {deltas}, ", ""),
         (f"{filled} ({share_text(share)})", "warn" if over else ""),
     )
-    tail = f"  {count_text(found.tail_records)} records of log tail"
+    tail = f"  {count_text(found.tail_records):>4} records of log tail"
     replay = _row("replay", (f"{bytes_text(found.tail_bytes):>5}", "strong"), (tail, ""))
     return [load, read, replay]
 
@@ -67,9 +69,6 @@ def _checkpoints(snapshot: Snapshot) -> list[Line]:
         _row("last", *_told(checkpoints.last, snapshot.t_us)),
         _row("next", *_due(checkpoints)),
     ]
-    full = checkpoints.last_recoverable_full
-    if full is not None and (checkpoints.last is None or full.id != checkpoints.last.id):
-        lines.append(_row("last full", *_told(full, snapshot.t_us)))
     if checkpoints.incomplete:
         names = ", ".join(inert(name, 24) for name in checkpoints.incomplete[:4])
         lines.append(_row("broken", (f"{len(checkpoints.incomplete)} incomplete: {names}", "warn")))
@@ -80,11 +79,11 @@ def _told(one: Checkpoint | None, now_us: int) -> list[tuple[str, str]]:
     if one is None:
         return [("no checkpoint yet", "dim")]
     age_s = (now_us - (one.committed_us or one.began_us)) / 1e6
-    kind = inert(one.kind, 16).replace("incremental", "incr")
-    text = f"{kind} {bytes_text(one.bytes)}, {age_text(age_s)} ago"
+    text = f"{bytes_text(one.bytes):>5}  {inert(one.kind, 16).replace('incremental', 'incr'):<4}"
+    text += f" {age_text(age_s):>6} ago"
     if one.duration_s is not None:
         text += f", took {duration_text(one.duration_s)}"
-    if one.stall_s is not None:
+    if one.stall_s is not None and one.stall_s != one.duration_s:
         text += f", stall {duration_text(one.stall_s)}"
     if one.state != "committed":
         return [(f"{one.state.upper()} ", "warn"), (text, "")]
@@ -94,13 +93,12 @@ def _told(one: Checkpoint | None, now_us: int) -> list[tuple[str, str]]:
 def _due(checkpoints: Checkpoints) -> list[tuple[str, str]]:
     parts: list[tuple[str, str]] = []
     if checkpoints.overdue:
-        parts.append(("OVERDUE ", "warn"))
+        parts.append(("OVERDUE", "warn"))
     elif checkpoints.due_in_s is not None:
-        parts.append((f"due in {age_text(checkpoints.due_in_s)}", ""))
+        parts.append((f"{age_text(checkpoints.due_in_s):>5}  to go", ""))
     else:
         parts.append(("no cadence known", "dim"))
     if checkpoints.experiments_since is not None:
         since = checkpoints.experiments_since
         parts.append((f", {since} experiment{'' if since == 1 else 's'} since", ""))
-    parts.append((f", {count_text(checkpoints.count)} made", "dim"))
     return parts

@@ -28,6 +28,15 @@ class Style(NamedTuple):
 
 PLAIN = Style()
 
+_LEVELS = (0, 95, 135, 175, 215, 255)
+_NUMBERS = {
+    f"{red};{green};{blue}": 16 + 36 * r + 6 * g + b
+    for r, red in enumerate(_LEVELS)
+    for g, green in enumerate(_LEVELS)
+    for b, blue in enumerate(_LEVELS)
+} | {f"{grey};{grey};{grey}": 232 + step for step, grey in enumerate(range(8, 239, 10))}
+"""The fixed part of the 256 colours: the same colour as its red, green, blue, in half the bytes."""
+
 
 @lru_cache(1024)
 def parsed(parameters: str) -> Style:
@@ -35,6 +44,8 @@ def parsed(parameters: str) -> Style:
 
     >>> parsed("1;38;2;10;20;30;48;5;4")
     Style(attributes=('1',), foreground='38;2;10;20;30', background='48;5;4')
+    >>> parsed("38;2;135;175;215").foreground
+    '38;5;110'
     >>> parsed("0"), parsed("91;40").foreground
     (Style(attributes=(), foreground='', background=''), '91')
     """
@@ -45,7 +56,8 @@ def parsed(parameters: str) -> Style:
         if code in ("38", "48"):
             kind = next(codes, "")
             rest = [next(codes, "") for _ in range(3 if kind == "2" else 1)]
-            color = ";".join((code, kind, *rest))
+            color = f"{code};5;{number}" if (number := _NUMBERS.get(";".join(rest))) else ""
+            color = color or ";".join((code, kind, *rest))
             foreground, background = (color, background) if code == "38" else (foreground, color)
         elif len(code) in (2, 3) and code[:-1] in ("3", "9"):
             foreground = "" if code == "39" else code
@@ -63,7 +75,7 @@ def change(before: Style | None, after: Style) -> str:
     >>> change(parsed("31"), parsed("1;31"))
     '\\x1b[1m'
     >>> change(parsed("1;31"), parsed("32")), change(parsed("1;31"), PLAIN)
-    ('\\x1b[22;32m', '\\x1b[m')
+    ('\\x1b[0;32m', '\\x1b[m')
     """
     if before == after:
         return ""

@@ -73,7 +73,7 @@ class LinesView(Widget):
     def _style(self, name: str) -> Style:
         if self.stale and name not in ("alarm", "notice"):
             name = "stale"
-        return self.styles_by_name.get(name, _PLAIN)
+        return self.styles_by_name.get(name or "text", _PLAIN)
 
 
 _PLAIN = Style()

@@ -1,0 +1,199 @@
+"""What a chart shows, in whole cells."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memwatch.domain.sample import GAP, Column
+from memwatch.domain.snapshot import Limits
+from memwatch.ui.charts.axis import value_top
+from memwatch.ui.charts.course import Course, fetch, span_of
+from memwatch.ui.charts.model import ChartModel, chart_model
+from memwatch.ui.view import Bounds, View
+from tests.ui.charting import LIMITS, MINUTE_US, T0_US, course, event
+from tests.ui.fake_session import FakeRun
+
+
+def model_of(shown: Course, rows: int = 10) -> ChartModel:
+    return chart_model(shown, LIMITS, rows)
+
+
+def test_layers_stack_and_the_top_one_is_the_process_tree() -> None:
+    model = model_of(course([90, 100], {"workspace": [20, 30], "recent": [10, 10]}))
+    assert model.layers == ((2, 3), (3, 4), (9, 10))
+
+
+def test_tiers_that_claim_more_than_the_tree_holds_leave_nothing_unaccounted_for() -> None:
+    model = model_of(course([50, 50], {"workspace": [60, 50]}))
+    assert model.layers == ((6, 5), (6, 5))
+
+
+def test_a_gap_is_an_empty_column_whatever_the_tiers_say() -> None:
+    model = model_of(course([50, None, 50], {"workspace": [20, 20, 20]}))
+    assert model.layers == ((2, 0, 2), (5, 0, 5))
+
+
+def test_a_spike_inside_a_column_is_kept() -> None:
+    model = model_of(course([30, 30, 30], peaks=[30, 90, 31]))
+    assert model.peaks == (0, 9, 0)
+
+
+def test_thresholds_lie_at_their_share_of_the_limit_and_say_so() -> None:
+    model = model_of(course([50]), rows=20)
+    labels = {line.row: line.label for line in model.thresholds}
+    assert labels == {
+        20: "limit 100B",
+        19: "hard 95%",
+        18: "emergency 90%",
+        15: "intervene 75%",
+        12: "warn soft 60%",
+    }
+
+
+def test_thresholds_that_share_a_row_share_a_label() -> None:
+    labels = [line.label for line in model_of(course([50]), rows=8).thresholds]
+    assert labels == ["warn soft 60%", "intervene 75%", "emergency 90%", "limit 100B hard95"]
+
+
+def test_low_usage_scales_to_the_data_and_says_where_the_next_threshold_is() -> None:
+    model = model_of(course([10, 12]))
+    assert model.top_bytes == 15
+    assert model.thresholds == ()
+    assert model.beyond == "warn +48B"
+
+
+def test_the_scale_comes_down_again() -> None:
+    high = chart_model(course([20]), Limits(), 10)
+    low = chart_model(course([5]), Limits(), 10, high.top_bytes)
+    assert (high.top_bytes, low.top_bytes) == (30, 6)
+
+
+def test_the_scale_does_not_flicker_around_a_step() -> None:
+    tops = []
+    top = None
+    for peak in (39, 41, 39, 41, 39):
+        top = value_top(peak, None, top)
+        tops.append(top)
+    assert len(set(tops)) == 1
+
+
+def test_over_the_limit_the_chart_grows_above_it() -> None:
+    model = model_of(course([130]))
+    assert model.top_bytes == 150
+    assert model.thresholds[-1].label.startswith("limit")
+    assert model.thresholds[-1].row < model.rows
+
+
+def test_no_limit_means_no_thresholds() -> None:
+    model = chart_model(course([50]), Limits(), 10)
+    assert (model.thresholds, model.beyond) == ((), "")
+
+
+def test_nothing_recorded_is_said() -> None:
+    assert model_of(course([None, None])).empty
+    assert not model_of(course([None, 1])).empty
+
+
+def test_marks_stand_in_their_column_and_the_gravest_wins() -> None:
+    events = (
+        event(1, "checkpoint.incremental"),
+        event(2, "purge"),
+        event(2, "checkpoint.full"),
+        event(3, "phase", "phase x"),
+        event(4, "note"),
+        event(4, "fault", severity="error"),
+        event(5, "experiment"),
+    )
+    model = model_of(course([1.0] * 7, events=events))
+    assert [(column, glyph) for column, glyph, _ in model.marks] == [
+        (1, "c"),
+        (2, "C"),
+        (3, "▏"),
+        (4, "!"),
+    ]
+
+
+def test_a_phase_is_named_where_there_is_room() -> None:
+    events = (event(0, "phase", "phase accumulation"), event(4, "purge"))
+    crowded = model_of(course([1.0] * 20, events=events))
+    assert "".join(glyph for _, glyph, _ in crowded.marks) == "▏p"
+    alone = model_of(course([1.0] * 20, events=events[:1]))
+    assert "".join(glyph for _, glyph, _ in sorted(alone.marks)) == "▏accumulation"
+
+
+def test_time_ticks_are_round_and_far_enough_apart() -> None:
+    ticks = model_of(course([1.0] * 100)).ticks
+    columns = [column for column, _ in ticks]
+    assert all(b - a >= 16 for a, b in zip(columns, columns[1:], strict=False))
+    assert [label for _, label in ticks] == ["08:00", "08:30", "09:00", "09:30"]
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.floats(0, 1e13), st.just(math.inf), st.just(math.nan)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.integers(1, 40),
+)
+def test_any_numbers_give_a_chart(values: list[float | None], rows: int) -> None:
+    session = OddSession(values)
+    span = span_of(View(end_us=T0_US), Bounds(start_us=0, now_us=T0_US, default_s=60), len(values))
+    model = chart_model(fetch(session, span, ("workspace",)), LIMITS, rows)
+    for layer in model.layers:
+        assert all(0 <= filled <= rows for filled in layer)
+
+
+class OddSession(FakeRun):
+    """Answers with the numbers it was given, whatever they are."""
+
+    def __init__(self, values: list[float | None]) -> None:
+        super().__init__()
+        self._values = values
+
+    def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
+        return [GAP if value is None else Column(value, value, value) for value in self._values]
+
+    def events(self, after: int, limit: int, t0_us: int = 0, t1_us: int = 0) -> list[object]:
+        return []
+
+
+def test_a_tier_holds_its_value_between_two_samples_but_not_for_ever() -> None:
+    class Sparse(OddSession):
+        def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
+            if resource == "memory":
+                return [Column(9.0, 9.0, 9.0)] * columns
+            return [Column(4.0, 4.0, 4.0), *[GAP] * (columns - 1)]
+
+    bounds = Bounds(start_us=0, now_us=T0_US, default_s=300)
+    found = fetch(Sparse([]), span_of(View(end_us=T0_US), bounds, 10), ("workspace",))  # 30 s each
+    assert found.tiers[0][1] == (4.0, 4.0, *[0.0] * 8)
+
+
+def test_more_than_five_tiers_share_the_last_layer() -> None:
+    session = OddSession([10.0])
+    span = span_of(View(end_us=T0_US), Bounds(start_us=0, now_us=T0_US, default_s=60), 1)
+    names = tuple("abcdefg")
+    layers = fetch(session, span, names).tiers
+    assert [name for name, _ in layers] == ["a", "b", "c", "d", "others"]
+    assert layers[-1][1] == (30.0,)
+
+
+def test_columns_lie_on_a_grid_that_does_not_move() -> None:
+    later = [
+        span_of(View(), Bounds(start_us=0, now_us=T0_US + second * 1_000_000, default_s=3600), 100)
+        for second in range(0, 600, 7)
+    ]
+    assert {span.step_us for span in later} == {36_000_000}
+    firsts = sorted({span.first for span in later})
+    assert len(firsts) <= 4  # ten minutes are 17 columns: it moves on by eight at a time
+    assert all(span.t1_us >= span.now_us for span in later)
+
+
+def test_a_young_run_starts_at_the_left() -> None:
+    bounds = Bounds(start_us=T0_US, now_us=T0_US + MINUTE_US, default_s=3600)
+    span = span_of(View(), bounds, 100)
+    assert span.column_of(T0_US) == 0
