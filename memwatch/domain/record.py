@@ -21,8 +21,11 @@ FaultKind = Literal[
 ]
 
 
-class Record(Struct, frozen=True):
-    """One record of a log: its number, its two times, its kind and all its members."""
+class Record(Struct, frozen=True, gc=False):
+    """One record of a log: its number, its two times, its kind and all its members.
+
+    Read from bytes it is part of no cycle: the collector need not look at it.
+    """
 
     lsn: int
     t_us: int

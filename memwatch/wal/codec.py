@@ -17,7 +17,7 @@ All other members belong to the kind. Unknown kinds and members are kept. The fi
 first and in this order when we write; a reader does not rely on it. Damaged is a line whose
 last bytes are not `,"crc":"xxxxxxxx"}` to the byte, whose checksum differs, which is not one JSON
 object, which holds a member twice (at any depth), NaN or Infinity, or whose `lsn`, `t`, `m` are not
-integers or `k` not text. A writer stores a number that is not finite as null.
+integers from 0 (`lsn`: 1) to 2^63 - 2 or `k` not text. A writer stores a number that is not finite as null.
 
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """
@@ -88,16 +88,21 @@ def _record(text: bytes) -> Record:
         raise DamagedLineError(str(error) or "nested too deep") from None
     if type(members) is not dict:
         raise DamagedLineError("not an object")
-    get = members.get
-    lsn, t_us, m_us, kind = get("lsn"), get("t"), get("m"), get("k")
+    kind = members.get("k")
     if type(kind) is not str:
         raise DamagedLineError("k is not text")
-    if not type(lsn) is type(t_us) is type(m_us) is int:
-        raise DamagedLineError("lsn, t or m is not an integer")
-    # The number behind a record must fit as well.
-    if not (1 <= lsn < _INT64_MAX and 0 <= t_us <= _INT64_MAX and 0 <= m_us <= _INT64_MAX):
-        raise DamagedLineError("lsn, t or m is out of range")
+    lsn, t_us, m_us = _int64(members, "lsn"), _int64(members, "t"), _int64(members, "m")
+    if lsn == 0:
+        raise DamagedLineError("lsn is not from 1")
     return Record(lsn, t_us, m_us, kind, members)
+
+
+def _int64(members: Members, name: str) -> int:
+    """Return an integer that fits 64 bits, as does the one behind it."""
+    value = members.get(name)
+    if type(value) is int and 0 <= value < _INT64_MAX:
+        return value
+    raise DamagedLineError(f"{name} is not an integer in range")
 
 
 def _refuse_repeated_members(text: bytes) -> None:

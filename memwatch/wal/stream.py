@@ -41,12 +41,24 @@ class SegmentStream:
     def feed(self, chunk: bytes) -> Items:
         """Take the next bytes of the segment; return what they complete."""
         items: Items = []
+        decode, keep = codec.decode, items.append  # the one loop that must be fast
         for line in self._framer.feed(chunk):
             if isinstance(line, Overlong):
                 self._broken += 1
-                items.append(self._fault("overlong", line.offset, line.length, "line too long"))
+                keep(self._fault("overlong", line.offset, line.length, "line too long"))
+                continue
+            try:
+                record = decode(line.text)
+            except codec.DamagedLineError as error:
+                self._broken += 1
+                self._rescue(line, str(error), items)
+                continue
+            if record.lsn == self._next_lsn:
+                self._next_lsn += 1
+                self._broken = 0
+                keep(record)
             else:
-                self._read(line, items)
+                self._accept(record, line.offset, items)
         return items
 
     def seal(self, successor: int | None = None) -> Items:
@@ -67,18 +79,8 @@ class SegmentStream:
             self._broken = 0
         return items
 
-    def _read(self, line: Line, items: Items) -> None:
-        try:
-            record = codec.decode(line.text)
-        except codec.DamagedLineError as error:
-            self._broken += 1
-            self._rescue(line, str(error), items)
-            return
-        self._accept(record, line.offset, items)
-
     def _accept(self, record: Record, offset: int, items: Items) -> None:
-        if record.lsn != self._next_lsn:
-            self._continuity(record.lsn, offset, items)
+        self._continuity(record.lsn, offset, items)
         self._next_lsn = record.lsn + 1
         self._broken = 0
         items.append(record)

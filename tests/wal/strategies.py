@@ -43,7 +43,7 @@ class Body(NamedTuple):
     members: dict[str, Any]
 
 
-times = st.integers(0, INT64_MAX)
+times = st.integers(0, INT64_MAX - 1)
 bodies = st.builds(Body, times, times, text, members)
 body_lists = st.lists(bodies, min_size=1, max_size=8)
 
