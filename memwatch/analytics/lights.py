@@ -72,9 +72,9 @@ def arrival_text(low_s: float, high_s: float) -> str:
 
 
 def disk_light(disk: Disk, guard: GuardInfo, settings: Lights) -> Light:
-    """DISK: free bytes of the run's file system; CRIT when nothing can be recorded."""
+    """DISK: free bytes of the run's file system; CRIT when a guard cannot record."""
     figure = "–" if disk.free_bytes is None else bytes_text(disk.free_bytes)
-    if not guard.recording:
+    if guard.pid and not guard.recording:
         meaning = f"not recording: {guard.not_recording_why}"
         return Light(name="DISK", word="CRIT", figure=figure, meaning=meaning)
     if disk.free_bytes is None:
@@ -137,12 +137,12 @@ def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:
         return Light(name="STEP", word="ok", figure=figure, meaning="run ended")
     if age is None:
         return Light(name="STEP", word="no data", figure="–", meaning="no step yet")
-    word: Word = "ok"
     if run.state in ("paused", "read_only"):
-        word = "watch"
-    elif age >= settings.step_warn_s:
-        word = "WARN"
-    elif age >= settings.step_watch_s:
-        word = "watch"
-    meaning = "" if word == "ok" else run.state.replace("_", "-")
-    return Light(name="STEP", word=word, figure=figure, meaning=meaning)
+        meaning = run.state.replace("_", "-")
+        return Light(name="STEP", word="watch", figure=figure, meaning=meaning)
+    meaning = "no sign of life" if run.state == "silent" else "no progress"
+    if age >= settings.step_warn_s:
+        return Light(name="STEP", word="WARN", figure=figure, meaning=meaning)
+    if age >= settings.step_watch_s:
+        return Light(name="STEP", word="watch", figure=figure, meaning=meaning)
+    return Light(name="STEP", word="ok", figure=figure)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -24,12 +24,38 @@ _KEPT_EXPERIMENTS = 64
 _KEPT_PURGES = 64
 
 
-class Start:
+class Instant(NamedTuple):
+    """When a record was written, by both clocks, and its place in the log."""
+
+    lsn: int = 0
+    t_us: int = 0
+    """Wall time: for people. Ages and rates go by the other clock."""
+    m_us: int = 0
+    """CLOCK_BOOTTIME of the boot that the record was written in."""
+
+
+class Told:
+    """Something that one record tells."""
+
+    def __init__(self, record: Record) -> None:
+        self.at = _instant(record)
+
+    @property
+    def lsn(self) -> int:
+        """Number of the record."""
+        return self.at.lsn
+
+    @property
+    def t_us(self) -> int:
+        """Wall time of the record."""
+        return self.at.t_us
+
+
+class Start(Told):
     """One `run.begin`."""
 
     def __init__(self, record: Record) -> None:
-        self.lsn = record.lsn
-        self.t_us = record.t_us
+        super().__init__(record)
         self.start_id = inert(record.text("start_id"), 80)
         self.boot_id = record.text("boot")
         self.pid = record.number("pid") or 0
@@ -38,24 +64,30 @@ class Start:
         self.memory_limit_bytes = limit if type(limit) is int and limit > 0 else None
 
 
-class ExperimentEnd:
+class End(Told):
+    """One `run.end`."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.status = inert(record.text("status", "done"), 20)
+        self.reason = inert(record.text("reason"), 120)
+
+
+class ExperimentEnd(Told):
     """One `experiment.end`."""
 
     def __init__(self, record: Record) -> None:
-        self.lsn = record.lsn
-        self.t_us = record.t_us
+        super().__init__(record)
         self.number = record.experiment
         self.status = inert(record.text("status", "done"), 20)
         self.duration_us = record.number("duration_us")
 
 
-class Purge:
+class Purge(Told):
     """One `purge.end`."""
 
     def __init__(self, record: Record) -> None:
-        self.lsn = record.lsn
-        self.t_us = record.t_us
-        self.m_us = record.m_us
+        super().__init__(record)
         self.tier = inert(record.text("tier"), 40)
         self.how = inert(record.text("how"), 20)
         self.cause = inert(record.text("cause"), 20)
@@ -70,27 +102,27 @@ class RunState:
     def __init__(self) -> None:
         self._at: dict[str, int] = {}
         self.records = 0
-        self.last_lsn = 0
-        self.last_t_us = 0
-        self.last_progress_us = 0
+        self.last = Instant()
+        """The newest record."""
+        self.progress = Instant()
+        """The newest record that says that the work goes on."""
         self.start: Start | None = None
         self.starts = 0
-        self.end: tuple[int, str, str] | None = None
-        """Time, status and reason of `run.end`, when it belongs to the newest start."""
+        self.end: End | None = None
+        """When it belongs to the newest start."""
         self.mode: str | None = None
         self.phase: str | None = None
         self.experiment: int | None = None
         self.experiment_title = ""
         self.tiers: dict[str, TierSample] = {}
-        self.tiers_t_us = 0
-        self.tiers_m_us = 0
         self.experiments: Counter[str] = Counter()
         self.recent_experiments: list[ExperimentEnd] = []
         self.best = ""
         self.steps = 0
         self.checkpoints: dict[str, Checkpoint] = {}
         """Newest checkpoints by id, in order of their lsn."""
-        self.checkpoint_lsn: dict[str, int] = {}
+        self.checkpoint_at: dict[str, Instant] = {}
+        """The newest record of each."""
         self.purges: list[Purge] = []
         self.commands: dict[str, tuple[str, str, int]] = {}
         """State, detail and time of each command id that the agent answered."""
@@ -110,9 +142,18 @@ class RunState:
             elif record.kind not in KNOWN_KINDS:
                 self.unknown += 1
         self.records += count
-        if last is not None and last.lsn > self.last_lsn:
-            self.last_lsn = last.lsn
-            self.last_t_us = last.t_us
+        if last is not None and last.lsn > self.last.lsn:
+            self.last = _instant(last)
+
+    @property
+    def last_lsn(self) -> int:
+        """Number of the newest record."""
+        return self.last.lsn
+
+    @property
+    def last_t_us(self) -> int:
+        """Wall time of the newest record."""
+        return self.last.t_us
 
     def fold_faults(self, faults: Iterable[Fault]) -> None:
         """Count what is wrong in the log; numbers that come again make older figures void."""
@@ -121,7 +162,8 @@ class RunState:
             if fault.kind == "repeated" and fault.lsn is not None:
                 limit = fault.lsn - 1
                 self._at = {slot: min(lsn, limit) for slot, lsn in self._at.items()}
-                self.last_lsn = min(self.last_lsn, limit)
+                self.last = self.last._replace(lsn=min(self.last.lsn, limit))
+                self.progress = self.progress._replace(lsn=min(self.progress.lsn, limit))
 
     def _newer(self, slot: str, record: Record) -> bool:
         if record.lsn <= self._at.get(slot, 0):
@@ -130,7 +172,8 @@ class RunState:
         return True
 
     def _progress(self, record: Record) -> None:
-        self.last_progress_us = max(self.last_progress_us, record.t_us)
+        if record.lsn > self.progress.lsn:
+            self.progress = _instant(record)
 
     def _run_begin(self, record: Record) -> None:
         self.starts += 1
@@ -143,8 +186,7 @@ class RunState:
 
     def _run_end(self, record: Record) -> None:
         if record.lsn > self._at.get("start", 0) and self._newer("end", record):
-            status = inert(record.text("status", "done"), 20)
-            self.end = (record.t_us, status, inert(record.text("reason"), 120))
+            self.end = End(record)
 
     def _mode(self, record: Record) -> None:
         if self._newer("mode", record):
@@ -168,7 +210,7 @@ class RunState:
 
     def _step(self, record: Record) -> None:
         self.steps += 1
-        self.last_progress_us = max(self.last_progress_us, record.t_us)
+        self._progress(record)
 
     def _sample(self, record: Record) -> None:
         if not self._newer("sample", record):
@@ -176,17 +218,16 @@ class RunState:
         tiers = record.members.get("tiers")
         if isinstance(tiers, dict):
             self.tiers = tier_samples(tiers)
-            self.tiers_t_us, self.tiers_m_us = record.t_us, record.m_us
 
     def _checkpoint(self, record: Record) -> None:
         name = inert(record.text("id", f"lsn {record.lsn}"), 80)
         known = self.checkpoints.pop(name, None)
         self.checkpoints[name] = _checkpoint(record, name, known)
-        self.checkpoint_lsn[name] = max(record.lsn, self.checkpoint_lsn.get(name, 0))
-        order = sorted(self.checkpoints, key=self.checkpoint_lsn.__getitem__)
+        self.checkpoint_at[name] = max(_instant(record), self.checkpoint_at.get(name, Instant()))
+        order = sorted(self.checkpoints, key=self.checkpoint_at.__getitem__)
         kept = order[-_KEPT_CHECKPOINTS:]
         self.checkpoints = {name: self.checkpoints[name] for name in kept}
-        self.checkpoint_lsn = {name: self.checkpoint_lsn[name] for name in kept}
+        self.checkpoint_at = {name: self.checkpoint_at[name] for name in kept}
 
     def _purge_end(self, record: Record) -> None:
         _insert(self.purges, Purge(record), _KEPT_PURGES)
@@ -202,10 +243,14 @@ class RunState:
                 self._at.pop(f"command {oldest}", None)
 
 
-_Told = TypeVar("_Told", ExperimentEnd, Purge)
+_Kept = TypeVar("_Kept", ExperimentEnd, Purge)
 
 
-def _insert(told: list[_Told], item: _Told, limit: int) -> None:
+def _instant(record: Record) -> Instant:
+    return Instant(record.lsn, record.t_us, record.m_us)
+
+
+def _insert(told: list[_Kept], item: _Kept, limit: int) -> None:
     """Keep the newest `limit` by lsn, whatever the order they come in."""
     insort(told, item, key=lambda one: one.lsn)
     if len(told) > limit:

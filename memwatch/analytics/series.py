@@ -47,6 +47,15 @@ class TimeSeries:
             del self._at[:keep]
             del self._values[:keep]
 
+    def insert(self, at: int, value: float) -> None:
+        """Add a sample that may belong before others; one older than the span is forgotten."""
+        if not self._at or at >= self._at[-1]:
+            self.add(at, value)
+        elif at >= self._at[-1] - self._span_us:
+            place = bisect_right(self._at, at)
+            self._at.insert(place, at)
+            self._values.insert(place, value)
+
     def between(self, start: int, end: int) -> Iterator[tuple[int, float]]:
         """Return the samples with start <= at < end."""
         low, high = bisect_left(self._at, start), bisect_left(self._at, end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 from memwatch.analytics.lights import PAST
+from memwatch.analytics.run_state import Instant
 from memwatch.config.schema import CheckpointCadence, Lights
 from memwatch.domain.snapshot import Chain, Checkpoint, Checkpoints, Recovery, RunInfo
 from memwatch.runtime.ring import Ring, newest_commit_lsn
@@ -18,16 +19,17 @@ class CheckpointView:
         self._cadence = cadence
         self._grace = lights.checkpoint_grace
 
-    def checkpoints(self, run: RunInfo, now_us: int) -> Checkpoints:
-        """Return the last, the recoverable chain, what is due and what is broken."""
+    def checkpoints(self, run: RunInfo, now_at_us: int) -> Checkpoints:
+        """Return the last, the recoverable chain, what is due and what is broken.
+
+        `now_at_us` is the instant that is shown, on the axis of the ring.
+        """
         state = self._ring.state
         known = list(state.checkpoints.values())
         committed = self._committed()
         last = known[-1] if known else None
         newest = committed[-1] if committed else None
-        age_s = None
-        if newest is not None and newest.committed_us:
-            age_s = max(now_us - newest.committed_us, 0) / 1e6
+        age_s = self._age_s(state.checkpoint_at[newest.id], now_at_us) if newest else None
         since = self._experiments_since()
         reference_s = age_s if age_s is not None else run.uptime_s
         over = run.state not in PAST
@@ -43,21 +45,24 @@ class CheckpointView:
             count=len(committed),
         )
 
-    def recovery(self, now_us: int) -> Recovery:
+    def recovery(self, now_at_us: int) -> Recovery:
         """Return what a recovery would load and replay, and what it would lose."""
         state, full = self._ring.state, self._last_full()
         ends = state.recent_experiments
         durations = [end.duration_us / 1e6 for end in ends if end.duration_us is not None]
-        since_us = ends[-1].t_us if ends else (state.start.t_us if state.start else 0)
+        since = ends[-1] if ends else state.start
         return Recovery(
             full_bytes=full.bytes if full else None,
             delta_bytes=self._chain().bytes,
             tail_bytes=self._ring.tail_bytes,
             tail_records=max(state.last_lsn - newest_commit_lsn(state), 0),
-            at_risk_s=max(now_us - since_us, 0) / 1e6 if since_us else None,
+            at_risk_s=self._age_s(since.at, now_at_us) if since else None,
             at_risk_experiments=int(self._in_progress()),
             mean_experiment_s=fmean(durations) if durations else None,
         )
+
+    def _age_s(self, instant: Instant, now_at_us: int) -> float:
+        return max(now_at_us - self._ring.axis_of(instant), 0) / 1e6
 
     def _committed(self) -> list[Checkpoint]:
         return [c for c in self._ring.state.checkpoints.values() if c.state == "committed"]
@@ -68,9 +73,9 @@ class CheckpointView:
 
     def _chain(self) -> Chain:
         full = self._last_full()
-        since = self._ring.state.checkpoint_lsn[full.id] if full else 0
-        lsn_of = self._ring.state.checkpoint_lsn
-        deltas = [c for c in self._committed() if c.kind != "full" and lsn_of[c.id] > since]
+        at = self._ring.state.checkpoint_at
+        since = at[full.id].lsn if full else 0
+        deltas = [c for c in self._committed() if c.kind != "full" and at[c.id].lsn > since]
         return Chain(
             deltas=len(deltas),
             bytes=sum(c.bytes or 0 for c in deltas),
@@ -93,4 +98,11 @@ class CheckpointView:
         return age_s > self._cadence.incremental_s * self._grace or experiments > limit
 
     def _incomplete(self, one: Checkpoint, run: RunInfo, last: Checkpoint | None) -> bool:
-        return one.state == "begun" and (one is not last or run.state in PAST)
+        """Whether nobody is writing it any more: another followed, or its process is gone."""
+        if one.state != "begun":
+            return False
+        state = self._ring.state
+        of_former_start = state.start is not None and (
+            state.checkpoint_at[one.id].lsn < state.start.lsn
+        )
+        return one is not last or run.state in PAST or of_former_start

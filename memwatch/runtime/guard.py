@@ -2,7 +2,8 @@
 
     ingest thread   tailer, watcher      log → ring, history
     probe thread    processes, disk      samples → guard.wal → ring
-    main thread     tick, 1 Hz           ring → snapshot → viewers; levels, meta.json, life cycle
+    clerk thread    requests, levels     spool, log → ledger; guard.wal, meta.json
+    main thread     tick, 1 Hz           ring → snapshot → viewers; life cycle
     server thread   socket               viewers; they can never hold up the others
     history thread  DuckDB               the only thread that writes there
 
@@ -24,13 +25,13 @@ from memwatch.config.locations import run_home, socket_path
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.command import Command
-from memwatch.domain.errors import ConfigError
-from memwatch.domain.snapshot import GuardInfo, Level, Snapshot
+from memwatch.domain.errors import ConfigError, TargetError
+from memwatch.domain.snapshot import GuardInfo, Limit, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import share_text
 from memwatch.host.lock import FileLock
-from memwatch.host.process import boot_id, identity_of_run
-from memwatch.ingest.open_run import OpenedRun, open_run
+from memwatch.host.process import boot_id
+from memwatch.ingest.open_run import open_run
+from memwatch.runtime.clerk import Clerk
 from memwatch.runtime.facts import GuardFacts, RunFacts
 from memwatch.runtime.history import History
 from memwatch.runtime.hub import GuardHub
@@ -43,6 +44,7 @@ from memwatch.runtime.ring import Ring
 from memwatch.runtime.server import SessionServer
 from memwatch.runtime.snapshot_builder import SnapshotBuilder
 from memwatch.runtime.target import run_key
+from memwatch.runtime.writer import writer_of
 
 TICK_S = 1.0
 WOKEN_S = 0.1
@@ -67,13 +69,11 @@ class Guard:
         self._start_id = secrets.token_hex(8)
         self._started_us = clock.wall_us()
         self._seq = 0
-        self._level: Level = "normal"
         self._built_changes = -1
         self._build_lock = threading.Lock()
         self._stop = threading.Event()
         self._alone_since = time.monotonic()
         self._run = RunFacts(path=str(opened.path), manifest=opened.manifest)
-        self._known_start = ""
         self.profile, profile_trouble = _profile(opened.manifest.profile)
 
         self.ring = Ring(self.profile, clock, boot_id())
@@ -91,10 +91,14 @@ class Guard:
         self._ledger = Ledger(spool, self.recorder, clock, self.ring.take_guard)
         self._ledger.serve("note", self._note)
         self._ledger.serve("guard.stop", self._stop_asked)
+        self._meta = MetaFile(home, self.run_key, clock)
+        self._clerk = Clerk(self.ring, self.recorder, self._ledger, self._meta)
+        self._clerk.alive = lambda: self._probe.alive is not False
+        self._clerk.on_start = self._follow_start
+        self._clerk.on_news = self._news
         self.hub = GuardHub(self.ring, self._history, self._build, self._submit)
         self.socket = socket_path(self.run_key, create=True)
         self._server = SessionServer(self.socket, self.run_key, self._start_id, self.hub)
-        self._meta = MetaFile(home, self.run_key, clock)
         if profile_trouble:
             self._tell(profile_trouble, "notice")
 
@@ -102,8 +106,8 @@ class Guard:
 
     def run(self) -> None:
         """Watch until `stop` is called or nobody needs this guard any more."""
-        self._begin()
         try:
+            self._begin()
             self._loop()
         finally:
             self._end()
@@ -118,15 +122,21 @@ class Guard:
         self._ingest.read_own_log()
         self._history.prefill(self.ring)
         self._ingest.read_present()
-        self._follow_start(self._run)
+        self._history.prefill_events(self.ring)
+        self._history.count_older(self._ingest.first_lsn)
+        self._watch_writer()
         self._probe.look()
+        if self._probe.alive is False and self._history.limit_bytes:
+            self._probe.limits = (_recorded(self._history.limit_bytes),)
         self._publish()
         self._server.start()
         self._ingest.start()
         self._probe.start()
+        self._clerk.start()
 
     def _end(self) -> None:
         self._server.stop()
+        self._clerk.stop()
         self._probe.stop()
         self._ingest.stop()
         snapshot = self._build()
@@ -157,20 +167,19 @@ class Guard:
         return self.hub.wanted and self.ring.changed != self._built_changes
 
     def _news(self) -> None:
+        self._clerk.hear()
         if self.hub.wanted:
             self.hub.wake.set()
 
     def _tick(self) -> None:
         self.ring.feed_growth()
-        self._ledger.follow(self.ring.state.commands, self._probe.alive is not False)
-        self._notice_restart()
         snapshot = self._publish()
-        self._follow_level(snapshot)
+        self._clerk.newest = snapshot
         self._probe.limit_bytes = snapshot.limits.binding.bytes if snapshot.limits.binding else None
-        self._meta.keep(snapshot)
         self._leave_when_alone(snapshot)
 
     def _publish(self) -> Snapshot:
+        self._built_changes = self.ring.changed
         snapshot = self._build()
         self.hub.put(snapshot)
         self._server.publish()
@@ -178,7 +187,6 @@ class Guard:
 
     def _build(self) -> Snapshot:
         with self._build_lock:
-            self._built_changes = self.ring.changed
             self._seq += 1
             return self._builder.build(self._seq, self._facts())
 
@@ -215,7 +223,7 @@ class Guard:
     def _submit(self, command: Command) -> str:
         alive = self._probe.alive is not False
         name = self._ledger.submit(command, self._run.manifest.ops, alive)
-        self.ring.changed += 1
+        self.ring.touch()
         self._news()
         return name
 
@@ -233,34 +241,19 @@ class Guard:
         record = self.recorder.append("process", {"text": text, "severity": severity})
         self.ring.take_guard(record)
 
-    def _follow_level(self, snapshot: Snapshot) -> None:
-        if snapshot.level == self._level or snapshot.run.state in PAST:
-            return
-        memory = snapshot.resource("memory")
-        share = memory.share if memory else None
-        limit = snapshot.limits.binding
-        why = f"{share_text(share)} of {limit.name if limit else 'no limit'}, was {self._level}"
-        self._level = snapshot.level
-        members = {"level": snapshot.level, "why": why, "share": share}
-        self.ring.take_guard(self.recorder.append("level", members))
-
-    def _notice_restart(self) -> None:
+    def _follow_start(self) -> None:
         """Follow an agent that began again in the same directory, under a new process."""
-        start = self.ring.state.start
-        if start is None or start.start_id == self._known_start:
-            return
         try:
-            opened: OpenedRun = open_run(Path(self._run.path))
-        except OSError:
-            return
-        self._follow_start(RunFacts(path=self._run.path, manifest=opened.manifest))
+            opened = open_run(Path(self._run.path))
+        except TargetError:
+            return  # it is being moved or removed: what was known of it stays
+        self._run = RunFacts(path=self._run.path, manifest=opened.manifest)
+        self._builder.run = self._run
+        self._watch_writer()
 
-    def _follow_start(self, run: RunFacts) -> None:
-        start = self.ring.state.start
-        self._known_start = start.start_id if start else ""
-        self._run = run
-        self._builder.run = run
-        self._probe.watch(identity_of_run(run.manifest))
+    def _watch_writer(self) -> None:
+        self.ring.run_boot_id = self._run.manifest.boot_id
+        self._probe.watch(writer_of(Path(self._run.path), self._run.manifest))
 
     def _leave_when_alone(self, snapshot: Snapshot) -> None:
         now = time.monotonic()
@@ -276,3 +269,7 @@ def _profile(name: str) -> tuple[Profile, str]:
         return named_profile(name), ""
     except ConfigError as error:
         return named_profile("native"), f"{error}; the native profile is used"
+
+
+def _recorded(limit_bytes: int) -> Limit:
+    return Limit(name="limit of then", bytes=limit_bytes, why="as the guard recorded it last")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import disk_usage
 
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import StoreError
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event
-from memwatch.runtime.ring import SPAN_US, Ring
-from memwatch.store.historian import Historian
-from memwatch.store.reader import Reader
+from memwatch.runtime.ring import EVENTS, SPAN_US, Ring
+from memwatch.store.historian import Bounds, Historian
+from memwatch.store.reader import Reader, StoredSample
 
 _DAY_US = 26 * 3600 * 1_000_000
 _FINE_S = 2
 _COARSE_S = 60
-_EVENTS = 200
+_RESERVE_SHARE = 0.02
 
 
 class History:
@@ -23,10 +24,12 @@ class History:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
-        self.historian = Historian(path, clock)
+        self.historian = Historian(path, clock, bounds=_bounds(path.parent))
         self._reader = Reader(self.historian.database)
         self.older_experiments: dict[str, int] = {}
         """Experiments by status that only the history knows: their segments were dropped."""
+        self.limit_bytes: int | None = None
+        """The limit that bound when memory was recorded last."""
 
     def start(self) -> None:
         """Open the history and begin to write."""
@@ -37,17 +40,32 @@ class History:
         self.historian.close()
 
     def prefill(self, ring: Ring) -> None:
-        """Give a fresh ring the last hours: coarse for growth over a day, fine for charts."""
+        """Give a fresh ring the hours before the newest sample.
+
+        Coarse for growth over a day, fine for charts. A run that is over ends in the past.
+        """
         self.historian.flush()
-        now_us = self._clock.wall_us()
         try:
-            for span_us, bucket_s, fine in ((_DAY_US, _COARSE_S, False), (SPAN_US, _FINE_S, True)):
-                for resource, points in self._reader.coarse(now_us - span_us, bucket_s).items():
-                    ring.prefill(resource, ((t_us, last) for t_us, _, _, last in points), fine=fine)
-            events = self._reader.events(now_us - SPAN_US, now_us, _EVENTS)
-            ring.prefill_events(event for event in events if event.origin == "guard")
+            until_us = self._until_us(self._reader.latest_samples())
+            fine_us = until_us - SPAN_US
+            for resource, points in self._reader.coarse(until_us - _DAY_US, _COARSE_S).items():
+                older = ((t_us, last) for t_us, _, _, last in points if t_us < fine_us)
+                ring.prefill(resource, older, fine=False)
+            for resource, points in self._reader.coarse(fine_us, _FINE_S).items():
+                ring.prefill(resource, ((t_us, last) for t_us, _, _, last in points), fine=True)
         except StoreError:
             return  # the status says already that the history is out of reach
+
+    def prefill_events(self, ring: Ring) -> None:
+        """Give a ring that holds the present segment the events before it."""
+        ring.prefill_events(self.events(0, self._clock.wall_us() + 1, EVENTS))
+
+    def count_older(self, first_lsn: int) -> None:
+        """Count the experiments that ended in segments below the first one on disk."""
+        try:
+            self.older_experiments = self._reader.experiments_before(first_lsn)
+        except StoreError:
+            return
 
     def series(
         self, resource: str, t0_us: int, t1_us: int, columns: int, gap_us: int
@@ -64,3 +82,19 @@ class History:
             return self._reader.events(t0_us, t1_us, limit)
         except StoreError:
             return []
+
+    def _until_us(self, latest: dict[str, StoredSample]) -> int:
+        memory = latest.get("memory")
+        self.limit_bytes = memory.limit if memory else None
+        now_us = self._clock.wall_us()
+        return min(max((one.t_us for one in latest.values()), default=now_us), now_us)
+
+
+def _bounds(folder: Path) -> Bounds:
+    """Return how much room stays free: the usual reserve, but no large part of a small disk."""
+    usual = Bounds()
+    try:
+        part = int(disk_usage(folder).total * _RESERVE_SHARE)
+    except OSError:
+        return usual
+    return Bounds(reserve_bytes=min(usual.reserve_bytes, part))

@@ -70,15 +70,13 @@ class GuardHub:
         return found + self._ring.columns(resource, edges[older], t1_us, columns - older)
 
     def events(self, after: int, limit: int, t0_us: int | None, t1_us: int | None) -> list[Event]:
-        """Return events above a number, or those of a span of time, oldest first."""
+        """Return events above a number, or the newest of a span of time, oldest first."""
         if t0_us is None or t1_us is None:
             return self._ring.events(after, limit)
-        held = [e for e in self._ring.events(0, limit) if t0_us <= e.t_us < t1_us]
-        first_us = self._ring.first_event_us()
-        if first_us is None or t0_us >= first_us:
-            return held
-        older = self._history.events(t0_us, min(first_us, t1_us), limit)
-        return (older + held)[-limit:]
+        since_us = self._ring.events_since()
+        seam_us = t1_us if since_us is None else max(min(since_us, t1_us), t0_us)
+        older = self._history.events(t0_us, seam_us, limit) if t0_us < seam_us else []
+        return (older + self._ring.events_between(seam_us, t1_us))[-limit:]
 
     def submit(self, command: Command) -> str:
         """Take a request; return its id."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from memwatch.ingest.watcher import Watcher
 from memwatch.runtime.history_feed import HistoryFeed
 from memwatch.runtime.ring import Ring
 from memwatch.store.historian import Historian
-from memwatch.wal.segment import WAL_DIR
+from memwatch.wal.segment import WAL_DIR, segments
 
 _SWEEP_S = 1.0
 _OWN_LOG_S = 2.0
@@ -29,7 +30,7 @@ class IngestLoop:
         historian: Historian,
         on_news: Callable[[], None],
     ) -> None:
-        wal_dir = run_dir / WAL_DIR
+        self._wal_dir = wal_dir = run_dir / WAL_DIR
         self._ring = ring
         self._on_news = on_news
         self._wake = threading.Event()
@@ -61,6 +62,15 @@ class IngestLoop:
         """What the system refused at the last read."""
         return self._tailer.error
 
+    @property
+    def first_lsn(self) -> int:
+        """First number that is on disk now; 1 when none is."""
+        try:
+            names = [entry.name for entry in os.scandir(self._wal_dir)]
+        except OSError:
+            return 1
+        return min(segments(names), default=1)
+
     def read_present(self) -> None:
         """Read the newest segment to its end: called once before the first snapshot."""
         while self._read_live():
@@ -91,7 +101,8 @@ class IngestLoop:
         """Stop following and read what is there one last time."""
         self._stop.set()
         self._wake.set()
-        self._thread.join(timeout=10)
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
         self.watcher.stop()
         self.read_present()
         self.read_own_log()

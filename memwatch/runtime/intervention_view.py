@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memwatch.analytics.efficacy import Effect, measure
-from memwatch.analytics.run_state import Purge
+from memwatch.analytics.run_state import Instant, Purge
 from memwatch.domain.snapshot import Checkpoint, Intervention
 from memwatch.runtime.ring import Ring
 
@@ -18,24 +18,23 @@ class InterventionView:
         self._ring = ring
         self._settled: dict[str, Intervention] = {}
 
-    def newest(self, now_us: int) -> tuple[Intervention, ...]:
-        """Return the newest interventions, newest first."""
+    def newest(self, now_at_us: int) -> tuple[Intervention, ...]:
+        """Return the newest interventions, newest first, as known at an instant of the axis."""
         state = self._ring.state
-        found = [self._purge(purge, now_us) for purge in state.purges[-SHOWN:]]
+        found = [self._purge(purge, now_at_us) for purge in state.purges[-SHOWN:]]
         ended = [c for c in state.checkpoints.values() if c.state in ("committed", "aborted")]
-        found += [self._checkpoint(checkpoint, now_us) for checkpoint in ended[-SHOWN:]]
+        found += [self._checkpoint(checkpoint, now_at_us) for checkpoint in ended[-SHOWN:]]
         found.sort(key=lambda one: one.asked_at_us, reverse=True)
         shown = tuple(found[:SHOWN])
         kept = {one.id for one in shown}
         self._settled = {name: one for name, one in self._settled.items() if name in kept}
         return shown
 
-    def _purge(self, purge: Purge, now_us: int) -> Intervention:
+    def _purge(self, purge: Purge, now_at_us: int) -> Intervention:
         name = f"purge-{purge.lsn}"
         if name in self._settled:
             return self._settled[name]
-        began_us = purge.t_us - purge.duration_us
-        effect = self._measure(f"tier:{purge.tier}", began_us, purge.t_us, now_us)
+        effect = self._measure(f"tier:{purge.tier}", purge.at, purge.duration_us, now_at_us)
         return self._settle(
             effect,
             Intervention(
@@ -44,7 +43,7 @@ class InterventionView:
                 tier=purge.tier,
                 origin=_origin(purge.cause),
                 why=purge.cause or purge.how,
-                asked_at_us=began_us,
+                asked_at_us=purge.t_us - purge.duration_us,
                 done_at_us=purge.t_us,
                 duration_s=purge.duration_us / 1e6,
                 before=effect.before,
@@ -56,12 +55,13 @@ class InterventionView:
             ),
         )
 
-    def _checkpoint(self, checkpoint: Checkpoint, now_us: int) -> Intervention:
+    def _checkpoint(self, checkpoint: Checkpoint, now_at_us: int) -> Intervention:
         name = f"checkpoint-{checkpoint.id}"
         if name in self._settled:
             return self._settled[name]
-        done_us = checkpoint.committed_us or checkpoint.began_us
-        effect = self._measure("memory", checkpoint.began_us, done_us, now_us)
+        done = self._ring.state.checkpoint_at[checkpoint.id]
+        took_us = round((checkpoint.duration_s or 0.0) * 1e6)
+        effect = self._measure("memory", done, took_us, now_at_us)
         return self._settle(
             effect,
             Intervention(
@@ -71,7 +71,7 @@ class InterventionView:
                 why=checkpoint.reason or "cadence",
                 state="done" if checkpoint.state == "committed" else "failed",
                 asked_at_us=checkpoint.began_us,
-                done_at_us=done_us,
+                done_at_us=done.t_us,
                 duration_s=checkpoint.duration_s,
                 before=effect.before,
                 after_10s=effect.after_10s,
@@ -80,10 +80,10 @@ class InterventionView:
             ),
         )
 
-    def _measure(self, resource: str, began_us: int, done_us: int, now_us: int) -> Effect:
-        axis = self._ring.to_axis
+    def _measure(self, resource: str, done: Instant, took_us: int, now_at_us: int) -> Effect:
+        done_at_us = self._ring.axis_of(done)
         series = self._ring.series_of(resource)
-        return measure(series, axis(began_us), axis(done_us), axis(now_us))
+        return measure(series, done_at_us - took_us, done_at_us, now_at_us)
 
     def _settle(self, effect: Effect, one: Intervention) -> Intervention:
         if effect.after_10min is not None:

@@ -11,13 +11,14 @@ from memwatch.domain.record import Fault
 from memwatch.domain.snapshot import GuardInfo, Limit, Snapshot
 from memwatch.host.disk import disk_sample
 from memwatch.host.limits import host_memory, memory_limits
-from memwatch.host.process import boot_id, identity_of_run
+from memwatch.host.process import boot_id
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
 from memwatch.runtime.facts import GuardFacts, RunFacts
 from memwatch.runtime.ring import Ring
 from memwatch.runtime.snapshot_builder import SnapshotBuilder
+from memwatch.runtime.writer import writer_of
 
 FAULTS_KEPT = 50
 
@@ -34,6 +35,7 @@ class Look:
         except ConfigError:
             self.profile = named_profile("native")
         self.ring = Ring(self.profile, self.clock, boot_id())
+        self.ring.run_boot_id = self.opened.manifest.boot_id
         self.faults: list[Fault] = []
         self.fault_count = 0
         self.torn_bytes = 0
@@ -41,7 +43,7 @@ class Look:
 
     def snapshot(self) -> Snapshot:
         """Measure process and disk once, and return everything as a snapshot."""
-        identity = identity_of_run(self.opened.manifest)
+        identity = writer_of(self.opened.path, self.opened.manifest)
         limits: tuple[Limit, ...] = ()
         alive = False
         if identity is not None:

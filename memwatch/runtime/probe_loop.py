@@ -1,6 +1,6 @@
 """The thread that measures: process tree, disk, limits, and what the guard itself costs.
 
-Each look is written to `guard.wal` before it is shown. Nothing here can hold up the tick.
+Each look is written to `guard.wal`. Nothing here can hold up the tick.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class ProbeLoop:
         self._slow_due = 0.0
         self._disk: DiskSample | None = None
         self._cpu = (time.monotonic(), 0.0)
+        self._lock = threading.Lock()
+        """Over which process is watched, and whether it lives."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwatch-probe", daemon=True)
         self.period_s = profile.probe.period_s
@@ -62,11 +64,12 @@ class ProbeLoop:
         self.on_news: Callable[[], None] = lambda: None
 
     def watch(self, identity: Identity | None) -> None:
-        """Watch this process from now on; None when the run names none that lives here."""
-        self._identity = identity
-        self._probe = TreeProbe(identity, self._clock) if identity else None
-        self.alive = None if identity else False
-        self._slow_due = 0.0
+        """Watch this process from now on; None when no process writes in the run."""
+        probe = TreeProbe(identity, self._clock) if identity else None
+        with self._lock:
+            self._identity, self._probe = identity, probe
+            self.alive = None if identity else False
+            self._slow_due = 0.0
 
     def start(self) -> None:
         """Begin to measure."""
@@ -76,32 +79,37 @@ class ProbeLoop:
     def stop(self) -> None:
         """Stop measuring."""
         self._stop.set()
-        self._thread.join(timeout=10)
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
 
     def look(self) -> None:
         """Measure once."""
+        if self._probe is not None:
+            self._look_at_tree(self._probe)
         if time.monotonic() >= self._slow_due:
             self._slow_due = time.monotonic() + min(_SLOW_S, self._profile.probe.disk_s)
             self._look_slowly()
-        probe = self._probe
-        if probe is None:
-            return
-        was_alive = self.alive
+        self._recorder.heal()
+        self.on_news()
+
+    def _look_at_tree(self, probe: TreeProbe) -> None:
         sample = probe.sample()
-        self.alive = sample.alive
+        with self._lock:
+            if probe is not self._probe:
+                return  # the agent began anew meanwhile: this look says nothing about that one
+            was_alive, self.alive = self.alive, sample.alive
         unaccounted = self._ring.take_tree(sample)
         if sample.processes or was_alive:
             self._recorder.append("probe", self._members(sample, unaccounted))
             self._disk = None
         if was_alive and not sample.alive:
             self._tell_end(sample)
-        self.on_news()
 
     def _run(self) -> None:
         due = time.monotonic()
         while not self._stop.is_set():
             self.look()
-            due += self.period_s if self.alive else _GONE_S
+            due += self.period_s if self.alive is not False else _GONE_S
             now = time.monotonic()
             due = max(due, now)  # a slow look is not made up for
             self._stop.wait(due - now)
@@ -112,7 +120,7 @@ class ProbeLoop:
             self._disk = disk
             self._ring.take_disk(disk)
         identity = self._identity
-        if identity is not None and self.alive is not False:
+        if identity is not None and self.alive:
             self.limits = (*memory_limits(identity.pid), *self._host_limit())
         self.own = self._own()
 

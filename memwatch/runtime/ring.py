@@ -1,8 +1,9 @@
 """What is known now and for the last two hours, in memory: the source of engine and live charts.
 
-Everything is kept on one axis that does not run backwards: CLOCK_BOOTTIME of this boot. Wall
-times are translated with the present offset of the two clocks, so that a step of the wall clock
-moves labels and never makes a rate. Records of an earlier boot are placed by their wall time.
+Everything is kept on one axis that does not run backwards: CLOCK_BOOTTIME of this boot. Records
+of this boot state it; wall times (labels, stored history, records of another boot) are translated
+with the present offset of the two clocks. So a step of the wall clock moves labels and never
+makes a rate or an age.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from msgspec.structs import replace
 
 from memwatch.analytics.growth import Growth, Slope
 from memwatch.analytics.narrate import event_of, event_of_fault
-from memwatch.analytics.run_state import RunState, tier_samples
+from memwatch.analytics.run_state import Instant, RunState, tier_samples
 from memwatch.analytics.series import TimeSeries
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
-from memwatch.domain.record import Batch, Record
+from memwatch.domain.record import Batch, Fault, Record
 from memwatch.domain.sample import GAP, Column, DiskSample, TierSample, TreeSample
 from memwatch.domain.snapshot import Event
+from memwatch.runtime.log_tail import LogTail
 
 SPAN_US = 2 * 3600 * 1_000_000
 EVENTS = 512
@@ -36,10 +38,11 @@ class Ring:
         self.state = RunState()
         self.tree: TreeSample | None = None
         self.disk: DiskSample | None = None
-        self.tail_bytes = 0
         self.changed = 0
         """Counts what came in: a snapshot is stale when it moved."""
-        self._tail_from_lsn = 0
+        self.run_boot_id = ""
+        """Boot of the agent's newest start, as run.json says; its log may say it later or never."""
+        self._tail = LogTail()
         self._profile = profile
         self._clock = clock
         self._boot_id = boot_id
@@ -48,22 +51,22 @@ class Ring:
         self._growth: dict[str, Growth] = {}
         self._events: deque[Event] = deque(maxlen=EVENTS)
         self._event_seq = 0
-        self._fed_us = 0
 
     # -- taking in ---------------------------------------------------------------------------
 
     def take(self, batch: Batch) -> None:
-        """Fold a batch of the agent's log."""
+        """Fold a batch of the agent's log; older segments may come after newer ones."""
         with self.lock:
             self.state.fold(batch.records)
             self.state.fold_faults(batch.faults)
             self._count_tail(batch)
             for record in batch.records:
-                if record.kind == "sample" and batch.live:
+                if record.kind == "sample":
                     self._take_tiers(record)
-                self._tell(event_of(record) if batch.live else None)
+                elif batch.live:
+                    self._tell(event_of(record))
             for fault in batch.faults:
-                self._tell(event_of_fault(fault, self._clock.wall_us()))
+                self._tell_fault(fault, batch.records)
             self.changed += 1
 
     def take_tree(self, sample: TreeSample) -> int | None:
@@ -93,35 +96,61 @@ class Ring:
             self._tell(event_of(record))
             self.changed += 1
 
-    def prefill(self, resource: str, points: Iterable[tuple[int, float]], fine: bool) -> None:
-        """Take stored history, (wall time, value) in order: growth always, charts when `fine`."""
+    def touch(self) -> None:
+        """Say that something else than the ring changed what a snapshot shows."""
+        with self.lock:
+            self.changed += 1
+
+    def prefill(self, resource: str, points: Iterable[tuple[int, float]], *, fine: bool) -> None:
+        """Take stored history, (wall time, value) in order: growth always, charts when `fine`.
+
+        What a clock that was set back since puts into the future is left out.
+        """
         with self.lock:
             growth = self._growth.setdefault(resource, self._new_growth())
+            now_us = self.mind_clock()
             for t_us, value in points:
-                at_us = t_us - self._offset_us
+                at_us = self.to_axis(t_us)
+                if at_us > now_us:
+                    break
                 growth.add(at_us, value)
-                self._fed_us = max(self._fed_us, at_us)
                 if fine:
                     self._add(resource, at_us, value)
 
-    def prefill_events(self, events: Iterable[Event]) -> None:
-        """Take stored events of the guard's own log, in order."""
+    def prefill_events(self, stored: Iterable[Event]) -> None:
+        """Put stored events before those of the present segment: once, before anyone looks."""
         with self.lock:
-            for event in events:
+            held = list(self._events)
+            texts = {event.text for event in held if event.kind == "fault"}
+            first_us = min((e.t_us for e in held if e.origin == "agent"), default=None)
+            older = [
+                event
+                for event in stored
+                if (event.origin == "guard" or first_us is None or event.t_us < first_us)
+                and event.text not in texts
+            ]
+            merged = sorted([*older, *held], key=lambda event: event.t_us)[-EVENTS:]
+            self._event_seq = 0
+            self._events.clear()
+            for event in merged:
                 self._tell(event)
 
     def feed_growth(self) -> None:
         """Let the growth windows see the value that each resource holds now (each tick)."""
         with self.lock:
-            self._offset_us = self._clock.wall_us() - self._clock.boot_us()
-            now_us = self._clock.boot_us()
-            if now_us <= self._fed_us or self.tree is None or not self.tree.alive:
+            now_us = self.mind_clock()
+            if self.tree is None or not self.tree.alive:
                 return
-            self._fed_us = now_us
             for resource, series in self._series.items():
                 value = series.value_at(now_us, self.max_gap_us(resource))
                 if value is not None:
                     self._growth.setdefault(resource, self._new_growth()).add(now_us, value)
+
+    def mind_clock(self) -> int:
+        """Note the present offset of the two clocks; returns the present on the axis."""
+        now_us = self._clock.boot_us()
+        self._offset_us = self._clock.wall_us() - now_us
+        return now_us
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -158,6 +187,20 @@ class Ring:
         """Translate the boot axis to wall time."""
         return at_us + self._offset_us
 
+    def axis_of(self, instant: Instant) -> int:
+        """Return where a record's instant lies on the axis."""
+        start = self.state.start
+        boot_id = start.boot_id if start else self.run_boot_id
+        of_newest_start = start is None or instant.lsn >= start.lsn
+        if of_newest_start and boot_id in ("", self._boot_id):
+            return instant.m_us
+        return self.to_axis(instant.t_us)
+
+    @property
+    def tail_bytes(self) -> int:
+        """Bytes of the log behind the newest committed checkpoint."""
+        return self._tail.behind(newest_commit_lsn(self.state))
+
     @property
     def event_seq(self) -> int:
         """Sequence number of the newest event."""
@@ -169,10 +212,19 @@ class Ring:
             since = after if after <= self._event_seq else 0
             return [event for event in self._events if event.seq > since][-limit:]
 
-    def first_event_us(self) -> int | None:
-        """Return the time of the oldest event held."""
+    def events_since(self) -> int | None:
+        """Return the wall time from which on all events are held; None while there are none.
+
+        Faults of older segments come late and prove nothing.
+        """
         with self.lock:
-            return min((event.t_us for event in self._events), default=None)
+            return min((e.t_us for e in self._events if e.kind != "fault"), default=None)
+
+    def events_between(self, t0_us: int, t1_us: int) -> list[Event]:
+        """Return the events held of [t0_us, t1_us), in order of time."""
+        with self.lock:
+            found = [event for event in self._events if t0_us <= event.t_us < t1_us]
+        return sorted(found, key=lambda event: event.t_us)
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -183,23 +235,18 @@ class Ring:
         series = self._series.get(resource)
         if series is None:
             series = self._series[resource] = TimeSeries(SPAN_US)
-        series.add(at_us, value)
+        series.insert(at_us, value)
 
     def _take_tiers(self, record: Record) -> None:
         tiers = record.members.get("tiers")
         if not isinstance(tiers, dict):
             return
-        at_us = self._axis_of(record)
+        at_us = self.axis_of(Instant(record.lsn, record.t_us, record.m_us))
         for name, sample in tier_samples(tiers).items():
             if sample.bytes is not None:
                 self._add(f"tier:{name}", at_us, sample.bytes)
             if sample.entries is not None:
                 self._add(f"entries:{name}", at_us, sample.entries)
-
-    def _axis_of(self, record: Record) -> int:
-        start = self.state.start
-        same_boot = start is None or start.boot_id in ("", self._boot_id)
-        return record.m_us if same_boot else record.t_us - self._offset_us
 
     def _unaccounted(self, sample: TreeSample) -> int | None:
         tiers: dict[str, TierSample] = self.state.tiers
@@ -208,22 +255,23 @@ class Ring:
         return sample.used_bytes - sum(tier.bytes or 0 for tier in tiers.values())
 
     def _count_tail(self, batch: Batch) -> None:
-        """Keep count of log bytes behind the newest committed checkpoint, by share of records."""
-        if not batch.records:
-            return
-        newest = newest_commit_lsn(self.state)
-        if newest > self._tail_from_lsn:
-            self._tail_from_lsn, self.tail_bytes = newest, 0
-        last = batch.records[-1].lsn
-        behind = min(last - newest, len(batch.records))
-        if behind > 0:
+        if batch.records:
+            self._tail.forget(newest_commit_lsn(self.state))
             size = max(batch.end.offset - batch.start.offset, 0)
-            self.tail_bytes += size * behind // len(batch.records)
+            self._tail.add(batch.records[0].lsn, batch.records[-1].lsn, size)
 
     def _tell(self, event: Event | None) -> None:
         if event is not None:
             self._event_seq += 1
             self._events.append(replace(event, seq=self._event_seq))
+
+    def _tell_fault(self, fault: Fault, records: list[Record]) -> None:
+        """Tell what is wrong in the log, at the time of the records around it, and once only."""
+        after = (r.t_us for r in records if fault.lsn is not None and r.lsn >= fault.lsn)
+        t_us = next(after, records[-1].t_us if records else self._clock.wall_us())
+        event = event_of_fault(fault, t_us)
+        if all(event.text != held.text for held in self._events):
+            self._tell(event)
 
     def max_gap_us(self, resource: str) -> int:
         """Return the longest time between two samples that is no gap in the recording."""
@@ -237,6 +285,10 @@ class Ring:
 def newest_commit_lsn(state: RunState) -> int:
     """Return the lsn of the newest committed checkpoint; 0 when there is none."""
     return max(
-        (state.checkpoint_lsn[c.id] for c in state.checkpoints.values() if c.state == "committed"),
+        (
+            state.checkpoint_at[c.id].lsn
+            for c in state.checkpoints.values()
+            if c.state == "committed"
+        ),
         default=0,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from memwatch.analytics import lights
 from memwatch.analytics.growth import Slope, time_to_limit
+from memwatch.analytics.run_state import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.sample import TierSample
@@ -21,6 +23,7 @@ from memwatch.domain.snapshot import (
     Source,
     Tier,
 )
+from memwatch.domain.text import inert
 from memwatch.domain.units import window_label
 from memwatch.engine.levels import level_of
 from memwatch.runtime.checkpoint_view import CheckpointView
@@ -31,6 +34,9 @@ from memwatch.runtime.ring import Ring
 
 CONTRACT_WINDOWS = ("60s", "10min", "24h")
 _EVENTS_SHOWN = 12
+_OPS_SHOWN = 32
+_SILENT_S = 75.0
+"""An agent samples at least each minute: less than this is no silence."""
 _MODES: dict[str, RunState] = {
     "draining": "draining",
     "paused": "paused",
@@ -38,6 +44,14 @@ _MODES: dict[str, RunState] = {
     "aborting": "aborting",
 }
 _ENDS: dict[str, RunState] = {"crashed": "crashed", "killed": "killed"}
+
+
+class _Now(NamedTuple):
+    """The instant that is shown: the present, or the end of a run that is over."""
+
+    wall_us: int
+    at_us: int
+    """On the ring's axis: what ages are measured on."""
 
 
 class SnapshotBuilder:
@@ -62,17 +76,16 @@ class SnapshotBuilder:
             return self._build(seq, facts)
 
     def _build(self, seq: int, facts: GuardFacts) -> Snapshot:
-        run = self._run_info(facts)
-        now_us = self._now_us(run)
+        run, now = self._run_info(facts)
         limits = limits_of(self._profile, self._ring, self.run.manifest, facts.limits)
-        memory = self._memory(limits)
-        checkpoints = self._checkpoints.checkpoints(run, now_us)
+        memory = self._memory(limits, run)
+        checkpoints = self._checkpoints.checkpoints(run, now.at_us)
         disk, processes = self._disk(), self._processes()
-        progress = self._progress(facts, now_us)
+        progress = self._progress(facts, now.at_us)
         settings = self._profile.lights
         return Snapshot(
             seq=seq,
-            t_us=now_us,
+            t_us=now.wall_us,
             run=run,
             guard=facts.guard,
             level=memory.level if memory else "normal",
@@ -87,61 +100,65 @@ class SnapshotBuilder:
             resources=self._resources(memory, disk),
             tiers=self._tiers(limits),
             checkpoints=checkpoints,
-            recovery=self._checkpoints.recovery(now_us),
-            interventions=self._interventions.newest(now_us),
+            recovery=self._checkpoints.recovery(now.at_us),
+            interventions=self._interventions.newest(now.at_us),
             commands=facts.commands,
             disk=disk,
             processes=processes,
             progress=progress,
             events=tuple(self._ring.events(0, _EVENTS_SHOWN)),
             event_seq=self._ring.event_seq,
-            source=self._source(facts, now_us),
+            source=self._source(facts, now.at_us),
             windows=self._windows,
             chart_window_s=self._profile.windows.chart_s,
             profile_note=self._profile.note,
         )
 
-    def _run_info(self, facts: GuardFacts) -> RunInfo:
+    def _run_info(self, facts: GuardFacts) -> tuple[RunInfo, _Now]:
         manifest, state = self.run.manifest, self._ring.state
-        run_state, reason, ended_us = self._state(facts)
-        started_us = state.start.t_us if state.start else manifest.started_us
-        until_us = ended_us or self._clock.wall_us()
-        return RunInfo(
+        now = _Now(self._clock.wall_us(), self._ring.mind_clock())
+        run_state, reason, end = self._state(facts, now.at_us)
+        if end is not None:
+            now = _Now(end.t_us, self._ring.axis_of(end))
+        started = state.start.at if state.start else Instant(0, manifest.started_us, 0)
+        began_us = self._ring.axis_of(started) if state.start else self._ring.to_axis(started.t_us)
+        run = RunInfo(
             id=manifest.run_id,
             path=self.run.path,
-            agent=manifest.agent,
-            profile=manifest.profile,
-            host=manifest.host,
+            agent=inert(manifest.agent, 60),
+            profile=inert(manifest.profile, 60),
+            host=inert(manifest.host, 60),
             pid=manifest.pid,
             state=run_state,
             phase=state.phase,
             experiment=state.experiment,
             experiment_title=state.experiment_title,
-            started_us=started_us,
-            ended_us=ended_us,
-            uptime_s=max(until_us - started_us, 0) / 1e6 if started_us else 0.0,
+            started_us=started.t_us,
+            ended_us=end.t_us if end else None,
+            uptime_s=_seconds(began_us, now.at_us) if started.t_us else 0.0,
             end_reason=reason,
-            ops=tuple(manifest.ops) if ended_us is None else (),
+            ops=() if end else tuple(inert(op, 60) for op in list(manifest.ops)[:_OPS_SHOWN]),
         )
+        return run, now
 
-    def _state(self, facts: GuardFacts) -> tuple[RunState, str, int | None]:
-        """Return state, reason and time of the end: what the process shows wins over words."""
+    def _state(self, facts: GuardFacts, now_at_us: int) -> tuple[RunState, str, Instant | None]:
+        """Return state, reason and the instant of the end, if the run is over."""
         state = self._ring.state
         if state.end is not None:
-            t_us, status, reason = state.end
-            return _ENDS.get(status, "ended"), reason or status, t_us
+            end = state.end
+            return _ENDS.get(end.status, "ended"), end.reason or end.status, end.at
         if facts.alive is False:
-            last_us = max(state.last_t_us, self.run.manifest.started_us)
-            return "crashed", "the process is gone and its log names no end", last_us
-        silent_s = (self._clock.wall_us() - state.last_t_us) / 1e6
-        if state.last_t_us and silent_s > self._profile.lights.step_warn_s:
+            last = state.last if state.last.t_us else Instant(0, self.run.manifest.started_us, 0)
+            return "crashed", "the process is gone and its log names no end", last
+        patience_s = max(self._profile.lights.step_warn_s, _SILENT_S)
+        if state.last.lsn and self._age_s(state.last, now_at_us) > patience_s:
             return "silent", "", None
         return _MODES.get(state.mode or "", "running"), "", None
 
-    def _now_us(self, run: RunInfo) -> int:
-        return self._clock.wall_us() if run.ended_us is None else run.ended_us
+    def _age_s(self, instant: Instant, now_at_us: int) -> float:
+        return _seconds(self._ring.axis_of(instant), now_at_us)
 
-    def _memory(self, limits: Limits) -> Resource | None:
+    def _memory(self, limits: Limits, run: RunInfo) -> Resource | None:
         last = self._last("memory")
         if last is None:
             return None
@@ -149,6 +166,9 @@ class SnapshotBuilder:
         limit = limits.binding.bytes if limits.binding else None
         slopes = self._ring.slopes("memory")
         share = used / limit if limit else None
+        arrival = None
+        if run.state not in lights.PAST:
+            arrival = time_to_limit(used, limit, slopes, self._profile.windows.growth_s)
         return Resource(
             name="memory",
             used=used,
@@ -156,7 +176,7 @@ class SnapshotBuilder:
             share=share,
             level=level_of(share, self._profile.thresholds),
             growth_per_min=self._growth(slopes),
-            time_to_limit_s=time_to_limit(used, limit, slopes, self._profile.windows.growth_s),
+            time_to_limit_s=arrival,
             at_us=at_us,
         )
 
@@ -236,15 +256,15 @@ class SnapshotBuilder:
             members=tree.members,
         )
 
-    def _progress(self, facts: GuardFacts, now_us: int) -> Progress:
+    def _progress(self, facts: GuardFacts, now_at_us: int) -> Progress:
         state = self._ring.state
-        last_us = state.last_progress_us
         ends = state.recent_experiments
         per_hour = None
-        if len(ends) >= 2 and ends[-1].t_us > ends[0].t_us:
-            per_hour = (len(ends) - 1) * 3.6e9 / (ends[-1].t_us - ends[0].t_us)
+        if len(ends) >= 2:
+            span_s = self._age_s(ends[0].at, self._ring.axis_of(ends[-1].at))
+            per_hour = (len(ends) - 1) * 3600 / span_s if span_s else None
         return Progress(
-            last_step_s=max(now_us - last_us, 0) / 1e6 if last_us else None,
+            last_step_s=self._age_s(state.progress, now_at_us) if state.progress.lsn else None,
             last_record_us=state.last_t_us or None,
             experiments=dict(state.experiments + Counter(facts.older_experiments)),
             per_hour=per_hour,
@@ -252,7 +272,7 @@ class SnapshotBuilder:
             steps=state.steps,
         )
 
-    def _source(self, facts: GuardFacts, now_us: int) -> Source:
+    def _source(self, facts: GuardFacts, now_at_us: int) -> Source:
         state = self._ring.state
         faults = state.faults
         broken = ("damaged", "fused", "overlong", "torn")
@@ -261,10 +281,14 @@ class SnapshotBuilder:
             position=facts.position,
             records=state.records,
             last_lsn=state.last_lsn,
-            lag_s=max(now_us - state.last_t_us, 0) / 1e6 if state.last_t_us else None,
+            lag_s=self._age_s(state.last, now_at_us) if state.last.lsn else None,
             damaged=sum(faults[kind] for kind in broken),
             gaps=sum(faults[kind] for kind in lost),
             unknown=state.unknown,
             watch="events" if facts.watch == "events" else "polling",
             watch_why=facts.watch_why,
         )
+
+
+def _seconds(from_us: int, until_us: int) -> float:
+    return max(until_us - from_us, 0) / 1e6

@@ -43,7 +43,7 @@ def view(state: RunState) -> tuple[Any, ...]:
         state.tiers,
         state.start.pid if state.start else None,
         state.steps,
-        state.last_progress_us,
+        state.progress,
     )
 
 
@@ -87,6 +87,14 @@ def test_numbers_that_come_again_are_newer_than_the_lost_ones() -> None:
     state.fold([record(5, "mode", mode="running")])
     assert state.mode == "running"
     assert state.faults["repeated"] == 1
+
+
+def test_progress_goes_by_the_order_of_the_log_not_by_the_wall_clock() -> None:
+    """A clock that was set back must not freeze the age of the last step."""
+    state = RunState()
+    state.fold([record(1, "step.end", 5000), record(2, "step.end", 10)])
+    assert state.progress.lsn == 2
+    assert state.progress.t_us == record(2, "step.end", 10).t_us
 
 
 anything = st.recursive(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,3 +79,25 @@ def test_median_of_an_empty_span_is_the_value_held() -> None:
     assert series.median(0, 3 * S) == 7.0
     assert series.median(10 * S, 20 * S) == 100.0
     assert series.value_at(20 * S, max_age_us=S) is None
+
+
+@given(samples, st.randoms())
+def test_samples_that_come_late_find_their_place(
+    found: list[tuple[int, float]], dice: random.Random
+) -> None:
+    shuffled = found.copy()
+    dice.shuffle(shuffled)
+    series = TimeSeries(3600 * S)
+    for at, value in shuffled:
+        series.insert(at, value)
+    held = list(series.between(0, 201 * S))
+    assert sorted(held) == sorted(found)
+    assert [at for at, _ in held] == [at for at, _ in found]
+
+
+def test_a_sample_older_than_the_span_is_not_taken_late() -> None:
+    series = TimeSeries(10 * S)
+    series.add(100 * S, 1.0)
+    series.insert(89 * S, 2.0)
+    series.insert(95 * S, 3.0)
+    assert list(series.between(0, 200 * S)) == [(95 * S, 3.0), (100 * S, 1.0)]

@@ -142,7 +142,7 @@ def test_a_device_that_fails_to_sync_is_told_and_left(bench: Bench) -> None:
     recorder = bench.open()
     recorder.append("probe", {})
     bench.files.error = errno.EIO
-    bench.files.fail_all("fsync")
+    bench.files.fail_all("fsync", "sync_data")
     assert recorder.append("intervention", {"id": "a"}, sync=True).lsn == 0
     assert "device" in recorder.why
     bench.files.heal()
@@ -155,7 +155,7 @@ def test_a_device_that_fails_to_sync_is_told_and_left(bench: Bench) -> None:
 def test_closing_on_a_failing_device_does_not_raise(bench: Bench) -> None:
     recorder = bench.open()
     recorder.append("probe", {})
-    bench.files.fail_all("fsync")
+    bench.files.fail_all("fsync", "sync_data")
     recorder.close()
     assert recorder.why
 

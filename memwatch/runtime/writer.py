@@ -1,0 +1,23 @@
+"""Who writes in a run directory: the process that its `run.json` names, if it is really there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memwatch.host.lock import RUN_LOCK, holder
+from memwatch.host.process import Identity, identity_of_run
+from memwatch.wal.manifest import RunManifest
+
+
+def writer_of(run_dir: Path, manifest: RunManifest) -> Identity | None:
+    """Return the identity of a run's agent; None when no process can be writing there.
+
+    An agent holds the lock of its directory. A copy of that directory names the same process, but
+    its lock is free: what was copied is a past run, whatever its original does.
+    """
+    lock = run_dir / RUN_LOCK
+    try:
+        free = lock.exists() and holder(lock) is None
+    except OSError:  # closed to us, or a file system without locks: the process decides
+        free = False
+    return None if free else identity_of_run(manifest)
