@@ -192,9 +192,10 @@ class DashboardApp(App[None]):
             self.dashboard.chart.take(drawing)
             if not self.frame.view.live:
                 self._next_frame()
-        elif message.slot == "events" and isinstance(message.answer, list):
-            self._events = with_answer(self._events, message.answer)
-            self._next_frame()
+        elif message.slot == "events":
+            if isinstance(message.answer, list):
+                self._events = with_answer(self._events, message.answer)
+                self._next_frame()
         elif message.error:
             self.say(f"not sent: {message.error}")
         else:  # from here on the snapshots tell how far it came
@@ -215,7 +216,7 @@ class DashboardApp(App[None]):
             self.say(f"{action.shown} {action.label}: {why_not}")
             return
         verb, _, argument = name.partition(":")
-        change = _VIEW_CHANGES.get(verb)
+        change = VIEW_CHANGES.get(verb)
         if change is not None:
             self._change_view(change)
         elif argument:
@@ -318,7 +319,7 @@ class DashboardApp(App[None]):
             yield SystemCommand(label, action.help, lambda name=action.id: self.action_run(name))
 
 
-_VIEW_CHANGES: dict[str, Callable[[View, view.Bounds], View]] = {
+VIEW_CHANGES: dict[str, Callable[[View, view.Bounds], View]] = {
     "zoom_in": view.zoom_in,
     "zoom_out": view.zoom_out,
     "pan_back": view.pan_back,

@@ -22,7 +22,12 @@ DEADLINE_S = 20.0
 
 def dashboard(run: FakeRun, **options: Any) -> DashboardApp:
     """Return the app on a fake run, with quick frames."""
-    settings = {"theme": "memwatch", "target": "demo", "refresh_s": 0.02, "dirs": [THEMES]}
+    settings: dict[str, Any] = {
+        "theme": "memwatch",
+        "target": "demo",
+        "refresh_s": 0.02,
+        "dirs": [THEMES],
+    }
     return DashboardApp(run.connect, **(settings | options))
 
 

@@ -63,7 +63,8 @@ def test_picture_has_axes_labels_marks_and_the_width_it_was_given() -> None:
     lines = picture(model, drawn(model), ASCII, width)
     assert [width_of(line) for line in lines] == [width] * 14
     rows = texts(lines)
-    assert rows[0].startswith(" 100B│") and rows[0].endswith("limit 100B")
+    assert rows[0].startswith(" 100B│")
+    assert rows[0].endswith("limit 100B")
     assert any(row.endswith("warn soft 60%") for row in rows)
     assert rows[-2] == " " * 10 + "p"
     assert rows[-1].startswith("     └┴08:00─")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from memwatch.ui.charts.course import Course, fetch, span_of
 from memwatch.ui.charts.model import ChartModel, chart_model
 from memwatch.ui.view import Bounds, View
 from tests.ui.charting import LIMITS, MINUTE_US, T0_US, course, event
-from tests.ui.fake_session import FakeRun
+from tests.ui.fake_session import FakeRun, FakeSession
 
 
 def model_of(shown: Course, rows: int = 10) -> ChartModel:
@@ -127,7 +128,7 @@ def test_a_phase_is_named_where_there_is_room() -> None:
 def test_time_ticks_are_round_and_far_enough_apart() -> None:
     ticks = model_of(course([1.0] * 100)).ticks
     columns = [column for column, _ in ticks]
-    assert all(b - a >= 16 for a, b in zip(columns, columns[1:], strict=False))
+    assert all(b - a >= 16 for a, b in pairwise(columns))
     assert [label for _, label in ticks] == ["08:00", "08:30", "09:00", "09:30"]
 
 
@@ -147,18 +148,15 @@ def test_any_numbers_give_a_chart(values: list[float | None], rows: int) -> None
         assert all(0 <= filled <= rows for filled in layer)
 
 
-class OddSession(FakeRun):
+class OddSession(FakeSession):
     """Answers with the numbers it was given, whatever they are."""
 
     def __init__(self, values: list[float | None]) -> None:
-        super().__init__()
+        super().__init__(FakeRun())
         self._values = values
 
     def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
         return [GAP if value is None else Column(value, value, value) for value in self._values]
-
-    def events(self, after: int, limit: int, t0_us: int = 0, t1_us: int = 0) -> list[object]:
-        return []
 
 
 def test_a_tier_holds_its_value_between_two_samples_but_not_for_ever() -> None:

@@ -41,11 +41,12 @@ def value_top(peak: float, limit: float | None, previous: float | None = None) -
 
 
 def nice_above(value: float) -> float:
-    """Return the round number at or above a value.
+    """Return the round number at or above a value, one byte at least.
 
     >>> [nice_above(v) for v in (44.0, 1.0, 7e8, 10.5)]
     [50.0, 1.0, 800000000.0, 15.0]
     """
+    value = max(value, 1.0)
     scale = 10.0 ** math.floor(math.log10(value))
     return scale * next(step for step in _NICE if value <= scale * step * 1.000001)
 

@@ -21,7 +21,7 @@ def lights(frame: Frame, width: int, height: int) -> list[Line]:
     """Return the strip of lights: two lines, or five (ten) where the terminal is very narrow."""
     found = frame.snapshot.lights if frame.snapshot else ()
     if not found:
-        return [[(" no figures yet", "dim")], []]
+        return [cut_line([(" no figures yet", "dim")], width), []]
     if width >= WIDE:
         return _columns(found, width)
     if width >= NARROW:

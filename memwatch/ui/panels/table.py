@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memwatch.ui.line import Align, Line, fit
+from memwatch.ui.line import Align, Line, cut_line, fit
 
 
 class TableColumn(Struct, frozen=True):
@@ -33,7 +33,8 @@ def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width:
     elastic = max(width - fixed, 4)
     widths = {index: columns[index].width or elastic for index in shown}
     heads = [Cell(column.heading, "dim") for column in columns]
-    return [_row(columns, shown, widths, cells) for cells in (heads, *rows)]
+    lines = [_row(columns, shown, widths, cells) for cells in (heads, *rows)]
+    return [cut_line(line, width) for line in lines]
 
 
 def _row(

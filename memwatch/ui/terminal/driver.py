@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import termios
@@ -118,10 +119,10 @@ class ThriftyDriver(LinuxDriver):
         self._app.call_later(self._app.exit)
 
     def _restore(self) -> None:
-        try:
-            os.set_blocking(self.fileno, False)
-            os.write(self.fileno, _RESTORE)
+        """Give the terminal back without waiting for it."""
+        with contextlib.suppress(termios.error):
             if self.attrs_before is not None:
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
-        except (OSError, termios.error):
-            return
+        with contextlib.suppress(OSError):
+            os.set_blocking(self.fileno, False)
+            os.write(self.fileno, _RESTORE)

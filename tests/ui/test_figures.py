@@ -1,0 +1,212 @@
+"""The panels of figures, compared as text."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec.structs import replace
+
+from memwatch.domain.command import CommandInfo
+from memwatch.domain.snapshot import (
+    Checkpoints,
+    Event,
+    Limits,
+    Processes,
+    Recovery,
+    Severity,
+    Source,
+    Tier,
+)
+from memwatch.ui.actions import ACTIONS
+from memwatch.ui.frame import Frame, OwnCost
+from memwatch.ui.line import text_of
+from memwatch.ui.panels.acts import acts, command_line
+from memwatch.ui.panels.footer import footer, own_cost, tabs
+from memwatch.ui.panels.growth import growth
+from memwatch.ui.panels.help import help_lines
+from memwatch.ui.panels.log import log, log_title
+from memwatch.ui.panels.processes import processes
+from memwatch.ui.panels.recovery import recovery
+from tests.ui.harness import frame_of, snapshot_of, texts
+
+
+def changed(**changes: object) -> Frame:
+    return frame_of(snapshot=replace(snapshot_of(), **changes))
+
+
+def test_growth_at_the_width_of_the_wide_layout() -> None:
+    assert texts(growth(frame_of(), 45, 9)) == [
+        "tier           now share    10s    60s  10min",
+        "workspace      30M   10%   +18M  +2.3M  +303k",
+        "recent         11M    4%  -1.2M  -150k   -20k",
+        "verified       14M    5%  +500k   +62k  +8.3k",
+        "history       3.5M    1%      0      0      0",
+        "unaccounted    41M   14%      0      0      –",
+        "tree           99M   33%  +8.1M  +1.2M  +400k",
+        "limit in 41–55min if this goes on",
+        "limit 300M profile demo",
+    ]
+
+
+def test_growth_shows_more_where_there_is_room() -> None:
+    rows = texts(growth(frame_of(), 78, 20))
+    assert rows[0].split() == [
+        "tier",
+        "now",
+        "share",
+        "entries",
+        "mean",
+        "cap",
+        "10s",
+        "60s",
+        "10min",
+    ]
+    assert rows[1].split() == [
+        "workspace",
+        "30M",
+        "10%",
+        "60",
+        "497k",
+        "–",
+        "+18M",
+        "+2.3M",
+        "+303k",
+    ]
+    assert rows[-1].startswith("demo clock")
+
+
+def test_a_tier_over_its_share_and_a_fast_one_stand_out_in_style() -> None:
+    over = Tier(name="workspace", bytes=1, level="warn", growth_per_min={"10s": 99e6})
+    line = growth(changed(tiers=(over,)), 45, 9)[1]
+    styles = {text.strip(): style for text, style in line if text.strip()}
+    assert styles["workspace"] == "warn"
+    assert styles["+99M"] == "warn"
+
+
+def test_what_nobody_measured_is_a_dash_never_a_zero() -> None:
+    unknown = Tier(name="workspace")
+    rows = texts(growth(changed(tiers=(unknown,), limits=Limits(), resources=()), 45, 9))
+    assert rows[1].split() == ["workspace", "–", "–", "–", "–", "–"]
+    assert "no limit known" in rows
+
+
+def test_acts_show_before_after_freed_and_took_newest_last() -> None:
+    rows = texts(acts(frame_of(), 71, 8))
+    assert rows[0].split() == ["when", "what", "why", "before", "after", "freed", "took"]
+    assert rows[-1] == ("07:59:56 purge workspace        retention     62M   25M  37M  59% 0.90s")
+
+
+def test_a_request_is_asked_then_accepted_then_done_never_done_at_once() -> None:
+    now_us = 1_000_000_000
+    asked = CommandInfo(
+        id="1", op="checkpoint", state="asked", asked_us=now_us - 1_200_000, changed_us=now_us
+    )
+    assert text_of(command_line(asked, now_us)) == "checkpoint asked 1s"
+    accepted = replace(asked, state="accepted")
+    assert text_of(command_line(accepted, now_us)) == "checkpoint accepted 1s"
+    done = replace(asked, state="done", detail="full 4.2M")
+    assert text_of(command_line(done, now_us)) == "checkpoint done after 1.2s  full 4.2M"
+    refused = replace(asked, state="refused", detail="draining")
+    assert ("refused after 1.2s", "warn") in command_line(refused, now_us)
+
+
+def test_a_settled_request_leaves_the_screen_after_a_while() -> None:
+    snapshot = snapshot_of()
+    old = snapshot.t_us - 30_000_000
+    done = CommandInfo(id="1", op="leak", state="done", asked_us=old, changed_us=old)
+    assert not any("leak" in row for row in texts(acts(changed(commands=(done,)), 71, 8)))
+    still = replace(done, state="asked")
+    assert texts(acts(changed(commands=(still,)), 71, 8))[0] == "leak asked 30s"
+
+
+def test_recovery_shows_raw_figures_and_no_estimate() -> None:
+    assert texts(recovery(frame_of(), 45, 7)) == [
+        "load full  4.2M  1m00s old, took 0.10s",
+        "read       1.8M  2 deltas, 1.8M of 5.0M (36%)",
+        "replay     212k   841 records of log tail",
+        "at risk      3s  1 experiment (mean 8.7s)",
+        "last       900k  incr     9s ago, took 0.04s",
+        "next        18s  to go, 1 experiment since",
+    ]
+
+
+def test_recovery_without_a_complete_full_checkpoint_says_so() -> None:
+    frame = changed(checkpoints=Checkpoints(overdue=True, incomplete=("C-1",)), recovery=Recovery())
+    rows = texts(recovery(frame, 60, 9))
+    assert rows[0] == "load full none that is complete"
+    assert "at risk   not known yet" in rows
+    assert "next      OVERDUE" in rows
+    assert rows[-1] == "broken    1 incomplete: C-1"
+
+
+def test_processes_name_orphans_in_words() -> None:
+    rows = texts(processes(frame_of(), 60, 9))
+    assert rows[0] == "3 processes, 9 threads, 41 descriptors, 1 ORPHAN"
+    assert "sleep (orphan)" in rows[-1]
+    assert texts(processes(changed(processes=Processes()), 60, 9)) == ["not measured yet"]
+
+
+def test_the_log_tells_severity_without_colour() -> None:
+    snapshot = snapshot_of()
+    events = tuple(
+        Event(seq=n, t_us=snapshot.t_us + n, kind="x", text=word, severity=word)
+        for n, word in enumerate(get_args(Severity))
+    )
+    assert texts(log(changed(events=events), 40, 9)) == [
+        "08:00:00   info",
+        "08:00:00 • notice",
+        "08:00:00 ▲ warning",
+        "08:00:00 ! error",
+    ]
+
+
+def test_only_the_begin_of_the_present_experiment_is_worth_a_line() -> None:
+    kinds = ("experiment.begin", "experiment", "experiment.begin")
+    t_us = snapshot_of().t_us
+    events = tuple(Event(seq=n, t_us=t_us + n, kind=k, text=f"e{n}") for n, k in enumerate(kinds))
+    rows = texts(log(changed(events=events), 40, 9))
+    assert [row.split()[-1] for row in rows] == ["e1", "e2"]
+
+
+def test_trouble_with_reading_stands_in_the_frame_of_the_log() -> None:
+    source = Source(damaged=2, gaps=1, watch="polling", watch_why="nfs")
+    assert log_title(changed(source=source)) == "2 damaged, 1 gaps, polling: nfs"
+    assert log_title(frame_of()) == ""
+
+
+def test_footer_shows_keys_and_drops_the_least_needed_ones() -> None:
+    wide = text_of(footer(frame_of(), 120)).split("  us ")[0].rstrip()
+    assert wide == (
+        " C checkpoint  L demo leak  n note  z x zoom  ← → pan  space freeze  ? help  q quit"
+    )
+    assert text_of(footer(frame_of(), 24)).split() == ["?", "help", "q", "quit"]
+
+
+def test_a_key_that_cannot_be_used_is_greyed() -> None:
+    line = footer(frame_of(view_only=True), 120)
+    styles = dict(line)
+    assert styles["C"] == "greyed"
+    assert styles["?"] == "key"
+
+
+def test_the_leak_is_offered_only_where_the_agent_takes_it() -> None:
+    run = replace(snapshot_of().run, ops=("checkpoint",))
+    assert "leak" not in text_of(footer(changed(run=run), 120))
+
+
+def test_what_we_cost_is_the_sum_of_guard_and_viewer() -> None:
+    own = OwnCost(rss_bytes=45_000_000, cpu_percent=1.1, terminal_bytes_per_s=430.0)
+    assert text_of(own_cost(frame_of(own=own))) == "us 128M 1.9% 0.4kB/s "
+
+
+def test_tabs_mark_the_panel_in_front_without_colour() -> None:
+    assert text_of(tabs(frame_of(panel="growth"), 80)).startswith(
+        " 1 tiers [2 growth] 3 acts  4 recovery  5 procs  6 log "
+    )
+
+
+def test_help_names_every_action_and_why_one_cannot_be_used() -> None:
+    words = " ".join(" ".join(texts(help_lines(frame_of(view_only=True), 90))).split())
+    for action in ACTIONS:
+        assert f"{action.shown} {action.help}" in words
+    assert words.count("not now: this viewer was opened with --view") == 3

@@ -1,0 +1,206 @@
+"""Panels, compared as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from memwatch.domain.command import CommandInfo
+from memwatch.domain.snapshot import (
+    Event,
+    GuardInfo,
+    Intervention,
+    Light,
+    Limit,
+    Snapshot,
+    Word,
+)
+from memwatch.ui.frame import Frame, Link
+from memwatch.ui.line import Line, text_of, width_of
+from memwatch.ui.panels.acts import acts
+from memwatch.ui.panels.evidence import evidence_lines
+from memwatch.ui.panels.footer import footer, tabs
+from memwatch.ui.panels.growth import growth
+from memwatch.ui.panels.header import banner, header
+from memwatch.ui.panels.lights import lights
+from memwatch.ui.panels.log import log
+from memwatch.ui.panels.processes import processes
+from memwatch.ui.panels.recovery import recovery
+from memwatch.ui.view import View
+from tests.ui.harness import frame_of, snapshot_of, texts
+
+SIZES = [(1, 1), (7, 2), (20, 5), (44, 9), (78, 19), (120, 12), (196, 30)]
+PANELS: dict[str, Callable[[Frame, int, int], list[Line]]] = {
+    "growth": growth,
+    "acts": acts,
+    "recovery": recovery,
+    "procs": processes,
+    "log": log,
+    "lights": lights,
+    "header": lambda frame, width, _: [header(frame, width)],
+    "banner": lambda frame, width, _: banner(frame, width),
+    "footer": lambda frame, width, _: [footer(frame, width)],
+    "tabs": lambda frame, width, _: [tabs(frame, width)],
+}
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[red]记忆体[/] \u202e\u200b\r\n" + "x" * 500
+
+
+def changed(**changes: object) -> Frame:
+    """Return a frame whose snapshot differs from the usual one."""
+    return frame_of(snapshot=replace(snapshot_of(), **changes))
+
+
+@pytest.mark.parametrize("name", PANELS)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("frame", [frame_of(), Frame(target="demo")], ids=["full", "empty"])
+def test_no_line_is_too_wide_and_no_panel_too_high(
+    name: str, size: tuple[int, int], frame: Frame
+) -> None:
+    lines = PANELS[name](frame, *size)
+    assert max((width_of(line) for line in lines), default=0) <= size[0]
+    if name in ("growth", "acts", "recovery", "procs", "log"):
+        assert len(lines) <= size[1]
+
+
+def hostile_snapshot() -> Snapshot:
+    """Return a snapshot in which every string that comes from outside attacks the terminal."""
+    good = snapshot_of()
+    return replace(
+        good,
+        run=replace(good.run, id=HOSTILE, host=HOSTILE, phase=HOSTILE, end_reason=HOSTILE),
+        guard=GuardInfo(recording=False, not_recording_why=HOSTILE),
+        lights=tuple(replace(light, figure=HOSTILE, meaning=HOSTILE) for light in good.lights),
+        limits=replace(good.limits, binding=Limit(name=HOSTILE, bytes=300_000_000)),
+        tiers=tuple(replace(tier, name=HOSTILE) for tier in good.tiers),
+        interventions=(Intervention(id=HOSTILE, action=HOSTILE, tier=HOSTILE, why=HOSTILE),),
+        commands=(
+            CommandInfo(
+                id=HOSTILE, op=HOSTILE, state="asked", asked_us=0, changed_us=0, detail=HOSTILE
+            ),
+        ),
+        events=(Event(seq=1, t_us=good.t_us, kind="note", text=HOSTILE, origin=HOSTILE),),
+        processes=replace(
+            good.processes,
+            members=tuple(replace(one, name=HOSTILE) for one in good.processes.members),
+        ),
+        checkpoints=replace(good.checkpoints, incomplete=(HOSTILE,)),
+        profile_note=HOSTILE,
+    )
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_hostile_strings_are_inert(name: str) -> None:
+    frame = frame_of(snapshot=hostile_snapshot(), said="")
+    for line in PANELS[name](frame, 120, 30):
+        assert text_of(line).isprintable()
+
+
+@pytest.mark.parametrize("panel", ["tiers", "growth", "acts", "recovery", "procs", "log"])
+def test_evidence_is_inert_and_fits(panel: str) -> None:
+    for frame in (frame_of(snapshot=hostile_snapshot()), frame_of()):
+        lines = evidence_lines(panel, frame, 76)
+        assert all(text_of(line).isprintable() and width_of(line) <= 76 for line in lines)
+        assert any("source" in text for text in texts(lines))
+
+
+# -- header and banner -----------------------------------------------------------------------
+
+
+def test_header_says_which_run_and_gives_way_by_importance() -> None:
+    frame = frame_of()
+    assert text_of(header(frame, 130)) == (
+        " memwatch  20260731-demo  @ gpu01  pid 4242  RUNNING  exp 100  exploration  up 15m00s"
+        "  guard watches" + " " * 21 + "08:00:00 "
+    )
+    assert text_of(header(frame, 50)) == " 20260731-demo  RUNNING  exp 100         08:00:00 "
+    assert text_of(header(frame, 20)) == "RUNNING 20260731-de…"
+
+
+def test_banner_is_silent_when_all_is_well() -> None:
+    assert banner(frame_of(), 80) == []
+
+
+def test_not_recording_comes_first_and_is_loud() -> None:
+    since = 1_800_000_000_000_000 - 3_600_000_000
+    guard = GuardInfo(recording=False, not_recording_since_us=since, not_recording_why="disk full")
+    frame = replace(changed(guard=guard), view=View(frozen=True))
+    lines = banner(frame, 80)
+    assert texts(lines)[0] == " NOT RECORDING since 07:00 (disk full)"
+    assert lines[0][0][1] == "alarm"
+    assert width_of(lines[0]) == 80
+
+
+def test_a_lost_guard_is_said_with_the_age_of_what_is_shown() -> None:
+    link = Link(state="lost", why="the guard has gone", age_s=12.3)
+    frame = frame_of(link=link)
+    assert texts(banner(frame, 90)) == [
+        " guard gone, last data 12s old, reconnecting… (the guard has gone)"
+    ]
+    assert frame.stale
+
+
+def test_a_silent_guard_is_said_too() -> None:
+    frame = frame_of(link=Link(state="live", age_s=7.0))
+    assert texts(banner(frame, 80)) == [" no news from the guard for 7s, what you see is old"]
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        ("ended", " PAST RUN: ended at 07:30 (budget spent)"),
+        ("crashed", " PAST RUN: crashed at 07:30 (budget spent)"),
+    ],
+)
+def test_a_past_run_says_so(state: str, text: str) -> None:
+    snapshot = snapshot_of()
+    ended_us = snapshot.t_us - 1_800_000_000
+    run = replace(snapshot.run, state=state, ended_us=ended_us, end_reason="budget spent")
+    assert texts(banner(changed(run=run), 80)) == [text]
+
+
+def test_a_look_back_in_time_and_a_frozen_screen_are_said() -> None:
+    end_us = 1_800_000_000_000_000 - 600_000_000
+    back = frame_of(view=View(end_us=end_us, window_s=1800.0))
+    assert texts(banner(back, 80)) == [
+        " viewing 07:20–07:50, recording goes on  (Esc: back to now)"
+    ]
+    frozen = frame_of(view=View(frozen=True))
+    assert texts(banner(frozen, 80)) == [" FROZEN at 08:00:00, recording goes on  (space: move on)"]
+
+
+# -- lights ----------------------------------------------------------------------------------
+
+
+def test_lights_stand_in_two_lines_at_80() -> None:
+    assert texts(lights(frame_of(), 80, 24)) == [
+        " MEMORY ok 33% 99M/300M  limit in 41–55min",
+        " DISK ok 212G │ PROCS watch 3 │ CKPT ok 9.0s ago │ STEP ok 0.0ms ago  1 left be…",
+    ]
+
+
+def test_lights_stand_in_columns_where_there_is_room() -> None:
+    top, below = texts(lights(frame_of(), 120, 40))
+    assert top.startswith(" MEMORY ok 33% 99M/300M       │DISK ok 212G         │PROCS watch 3")
+    assert below.startswith(" limit in 41–55min            │run holds 31M        │1 left")
+
+
+def test_lights_take_a_line_each_in_a_tiny_terminal() -> None:
+    assert texts(lights(frame_of(), 40, 12))[:4] == [
+        "MEMORY ok      33% 99M/300M",
+        "               limit in 41–55min",
+        "DISK   ok      212G",
+        "               run holds 31M",
+    ]
+    assert texts(lights(frame_of(), 40, 8))[0] == "MEMORY ok      33% 99M/300M  limit in 4…"
+
+
+@pytest.mark.parametrize(
+    ("word", "style"),
+    [("ok", "ok"), ("watch", "watch"), ("WARN", "warn"), ("ACT", "act"), ("CRIT", "crit")],
+)
+def test_each_word_of_a_light_has_its_style(word: Word, style: str) -> None:
+    light = Light(name="MEMORY", word=word, figure="1%")
+    lines = lights(changed(lights=(light,)), 40, 12)
+    assert (f"{word:<8}", style) in lines[0]
