@@ -39,7 +39,7 @@ class LogTailer:
         wal_dir: Path,
         log: LogName,
         positions: Mapping[int, Position] | None = None,
-        chunk_bytes: int = 1 << 20,
+        chunk_bytes: int = 1 << 18,
     ) -> None:
         self._dir = wal_dir
         self._chunk_bytes = chunk_bytes

@@ -16,8 +16,9 @@ A line is one JSON object in UTF-8, at most 16 MB (10^6), ended by a line feed:
 All other members belong to the kind. Unknown kinds and members are kept. The first four stand
 first and in this order when we write; a reader does not rely on it. Damaged is a line whose
 last bytes are not `,"crc":"xxxxxxxx"}` to the byte, whose checksum differs, which is not one JSON
-object, which holds a member twice (at any depth), NaN or Infinity, or whose `lsn`, `t`, `m` are not
-integers from 0 (`lsn`: 1) to 2^63 - 2 or `k` not text. A writer stores a number that is not finite as null.
+object, which holds a member twice (at any depth), NaN or Infinity, or whose `lsn`, `t`, `m` are
+not integers from 0 (`lsn`: 1) to 2^63 - 2 or `k` not text. A writer stores a number that is not
+finite as null.
 
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """

@@ -7,6 +7,7 @@ from memwatch.wal import codec
 from memwatch.wal.framing import Framer, Line, Overlong
 
 _FUSED_TRIES = 4  # record starts looked at on a broken line: bounds the work on hostile input
+_SAID_SINGLY = 100  # broken lines in a row that are reported one by one
 
 Items = list[Record | Fault]
 
@@ -15,7 +16,8 @@ class SegmentStream:
     """Reads one segment from a position on.
 
     A broken line gives a `damaged` fault and reading goes on; numbers missing beyond those of
-    the broken lines give a `gap`; numbers that come again give `repeated`.
+    the broken lines give a `gap`; numbers that come again give `repeated`. Of very many broken
+    lines in a row the later ones share faults, ever more of them: garbage costs no memory.
     """
 
     def __init__(self, position: Position, max_line_bytes: int = codec.MAX_LINE_BYTES) -> None:
@@ -23,6 +25,8 @@ class SegmentStream:
         self._framer = Framer(position.offset, max_line_bytes)
         self._next_lsn = position.segment if position.offset == 0 else position.next_lsn
         self._broken = 0  # broken lines since the last good record
+        self._unsaid: Fault | None = None
+        self._say_at = 2 * _SAID_SINGLY
 
     @property
     def position(self) -> Position:
@@ -44,18 +48,16 @@ class SegmentStream:
         decode, keep = codec.decode, items.append  # the one loop that must be fast
         for line in self._framer.feed(chunk):
             if isinstance(line, Overlong):
-                self._broken += 1
-                keep(self._fault("overlong", line.offset, line.length, "line too long"))
+                fault = self._fault("overlong", line.offset, line.length, "line too long")
+                self._break(fault, items)
                 continue
             try:
                 record = decode(line.text)
             except codec.DamagedLineError as error:
-                self._broken += 1
                 self._rescue(line, str(error), items)
                 continue
-            if record.lsn == self._next_lsn:
+            if record.lsn == self._next_lsn and not self._broken:
                 self._next_lsn += 1
-                self._broken = 0
                 keep(record)
             else:
                 self._accept(record, line.offset, items)
@@ -68,6 +70,7 @@ class SegmentStream:
         and expects the successor, so that a sealed segment tells by its position that it is.
         """
         items: Items = []
+        self._say(items)
         if self.torn_bytes:
             self._broken += 1
             offset = self._framer.offset
@@ -80,9 +83,10 @@ class SegmentStream:
         return items
 
     def _accept(self, record: Record, offset: int, items: Items) -> None:
+        self._say(items)
         self._continuity(record.lsn, offset, items)
         self._next_lsn = record.lsn + 1
-        self._broken = 0
+        self._broken, self._say_at = 0, 2 * _SAID_SINGLY
         items.append(record)
 
     def _rescue(self, line: Line, why: str, items: Items) -> None:
@@ -97,10 +101,29 @@ class SegmentStream:
             except codec.DamagedLineError:
                 end = start
                 continue
-            items.append(self._fault("fused", line.offset, start, "a record broke off"))
+            self._break(self._fault("fused", line.offset, start, "a record broke off"), items)
             self._accept(record, line.offset + start, items)
             return
-        items.append(self._fault("damaged", line.offset, len(line.text) + 1, why))
+        self._break(self._fault("damaged", line.offset, len(line.text) + 1, why), items)
+
+    def _break(self, fault: Fault, items: Items) -> None:
+        """Count a broken line, and report it now or with others."""
+        self._broken += 1
+        if self._broken <= _SAID_SINGLY:
+            items.append(fault)
+            return
+        first = self._unsaid or fault
+        length = fault.offset + fault.length - first.offset
+        detail = f"broken line {self._broken} in a row: {fault.detail}"
+        self._unsaid = self._fault("damaged", first.offset, length, detail)
+        if self._broken == self._say_at:
+            self._say_at *= 2
+            self._say(items)
+
+    def _say(self, items: Items) -> None:
+        if self._unsaid is not None:
+            items.append(self._unsaid)
+            self._unsaid = None
 
     def _continuity(self, lsn: int, offset: int, items: Items) -> None:
         expected = self._next_lsn

@@ -202,3 +202,22 @@ def test_hostile_lines_cost_a_bounded_number_of_looks(monkeypatch: pytest.Monkey
     reading = read([codec.RECORD_START * 50_000 + b"\n"])
     assert reading.kinds() == ["damaged"]
     assert 1 < len(sizes) <= 5
+
+
+@given(st.integers(0, 1500), st.integers(1, 400))
+def test_garbage_without_end_costs_few_faults_whatever_the_chunks(lines: int, size: int) -> None:
+    junk = b"\n\r\n" * lines
+    data = SMALL.lines[0] + junk + b"".join(SMALL.lines[1:])
+    reading = read((data[at : at + size] for at in range(0, len(data), size)), SMALL.first)
+    assert reading.records == SMALL.records
+    assert reading.faults == read([data], SMALL.first).faults
+    assert len(reading.faults) == 2 * lines if lines <= 50 else len(reading.faults) <= 110
+    assert sum(fault.length for fault in reading.faults) == len(junk), "each byte is in a fault"
+    assert {fault.kind for fault in reading.faults} <= {"damaged"}
+
+
+def test_garbage_to_the_end_is_said_when_the_segment_is_sealed() -> None:
+    reading = read([SMALL.data, b"\n" * 1000], SMALL.first)
+    last = [item for item in reading.stream.seal(15) if isinstance(item, Fault)]
+    assert sum(fault.length for fault in (*reading.faults, *last)) == 1000
+    assert last[0].detail == "broken line 1000 in a row: no checksum at the end"
