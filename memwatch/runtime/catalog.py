@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from memwatch.config.locations import home, run_folder, socket_path
+from memwatch.analytics.lights import PAST
+from memwatch.config.locations import home, socket_path
 from memwatch.domain.errors import SessionError, TargetError
 from memwatch.host.lock import holder
-from memwatch.host.process import identity_of_run, is_alive
+from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.meta import Meta, read_meta
 from memwatch.runtime.thin_client import status_json
+from memwatch.runtime.writer import writer_of
+
+GONE = "gone"
+"""Nobody watches, and its directory is no run any more."""
+NOT_RUNNING = "not running"
+UNWATCHED = "running, unwatched"
 
 
 class Listed(NamedTuple):
@@ -24,26 +30,31 @@ class Listed(NamedTuple):
     guard_pid: int | None
     state: str
 
+    @property
+    def live(self) -> bool:
+        """Whether its agent is at work."""
+        return self.state not in PAST | {GONE, NOT_RUNNING}
+
 
 def list_runs() -> list[Listed]:
     """Return all runs, live ones first, each group newest first."""
     folder = home() / "runs"
     if not folder.is_dir():
         return []
-    metas = (read_meta(run) for run in folder.iterdir() if run.is_dir())
-    runs = [_listed(folder, meta) for meta in metas if meta is not None]
-    runs.sort(key=lambda run: (run.meta.ended_us is None, run.meta.started_us), reverse=True)
+    metas = ((run, read_meta(run)) for run in folder.iterdir() if run.is_dir())
+    runs = [_listed(run, meta) for run, meta in metas if meta is not None]
+    runs.sort(key=lambda run: (run.live, run.meta.started_us), reverse=True)
     return runs
 
 
 def _listed(folder: Path, meta: Meta) -> Listed:
-    pid = None
-    with contextlib.suppress(OSError):
-        pid = holder(folder / run_folder(meta.run_key) / "guard.lock")
+    try:
+        pid = holder(folder / "guard.lock")
+    except OSError:
+        pid = None
     if pid is not None:
-        return Listed(_fresh(meta), pid, meta.state)
-    if meta.ended_us is not None:
-        return Listed(meta, None, meta.state)
+        fresh = _fresh(meta)
+        return Listed(fresh, pid, fresh.state)
     return Listed(meta, None, _unwatched_state(meta))
 
 
@@ -51,25 +62,30 @@ def _fresh(meta: Meta) -> Meta:
     """Ask the guard: its file may be a minute old."""
     try:
         status = msgspec.json.decode(status_json(str(socket_path(meta.run_key))))
-        memory = next((r for r in status["resources"] if r["name"] == "memory"), None)
-    except (SessionError, msgspec.DecodeError, KeyError, TypeError):
-        return meta
-    fresh = msgspec.to_builtins(meta) | {"state": status["run"]["state"], "level": status["level"]}
-    if memory:
+        memory: dict[str, Any] = next((r for r in status["resources"] if r["name"] == "memory"), {})
         middle = status["windows"][1]
-        fresh |= {
-            "last_bytes": memory["used"],
-            "growth_per_min": memory["growth_per_min"].get(middle),
-            "time_to_limit_s": memory["time_to_limit_s"],
+        fresh = {
+            "state": status["run"]["state"],
+            "ended_us": status["run"]["ended_us"],
+            "level": status["level"],
+            "experiments": sum(status["progress"]["experiments"].values()),
+            "checkpoint_age_s": status["checkpoints"]["age_s"],
+            "last_bytes": memory.get("used"),
+            "growth_per_min": memory.get("growth_per_min", {}).get(middle),
+            "time_to_limit_s": memory.get("time_to_limit_s"),
         }
-    return msgspec.convert(fresh, Meta)
+        return msgspec.convert(msgspec.to_builtins(meta) | fresh, Meta)
+    except (SessionError, msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        return meta
 
 
 def _unwatched_state(meta: Meta) -> str:
-    """Return the state of a run whose guard is gone before it saw the end."""
+    """Return the state of a run that has no guard now: it may have begun again meanwhile."""
     try:
         opened = open_run(Path(meta.path))
     except TargetError:
-        return "gone"
-    identity = identity_of_run(opened.manifest)
-    return "running, unwatched" if identity is not None and is_alive(identity) else "not running"
+        return meta.state if meta.ended_us is not None else GONE
+    writer = writer_of(opened.path, opened.manifest)
+    if writer is not None and is_alive(writer):
+        return UNWATCHED
+    return meta.state if meta.ended_us is not None else NOT_RUNNING

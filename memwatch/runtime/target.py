@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from memwatch.config.locations import home, run_home, socket_path
 from memwatch.domain.errors import TargetError
+from memwatch.domain.text import inert
+from memwatch.host.lock import RUN_LOCK, holder
 
 RUN_FILE = "run.json"
 META_FILE = "meta.json"
@@ -32,15 +35,19 @@ def run_key(path: Path, run_id: str) -> str:
     """Return the key of a run directory: its run id, unless another directory has it already.
 
     A copied directory keeps the run id of its original; it gets a key of its own, so that the two
-    never share a lock, a socket or a history.
+    never share a lock, a socket or a history. A moved one keeps the key.
     """
     known = read_json(run_home(run_id) / META_FILE)
-    place = str(path.resolve())
-    if known is None or known.get("path") in (place, None):
+    place = os.fspath(path.resolve())
+    original = known.get("path") if known else None
+    if not isinstance(original, str) or original == place or not _holds(original, run_id):
         return run_id
-    if not Path(str(known["path"])).exists():
-        return run_id  # moved, not copied
-    return f"{run_id[:80]}-copy-{sha256(place.encode()).hexdigest()[:8]}"
+    return f"{run_id[:80]}-copy-{sha256(os.fsencode(place)).hexdigest()[:8]}"
+
+
+def _holds(path: str, run_id: str) -> bool:
+    manifest = read_json(Path(path) / RUN_FILE)
+    return manifest is not None and manifest.get("run_id") == run_id
 
 
 def guard_socket(path: Path) -> Path | None:
@@ -57,32 +64,38 @@ def resolve(name: str) -> Path:
 
     Raises TargetError when it is neither.
     """
-    path = Path(name).expanduser()
-    if "/" in name or path.exists():
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 -- Path's raises for an unknown ~user
+    if "/" in name or os.path.exists(path):  # noqa: PTH110 -- Path's raises for a name too long
         return path
     known = read_json(run_home(name) / META_FILE)
     if known is not None and isinstance(known.get("path"), str):
         return Path(known["path"])
-    raise TargetError(f"{name!r} is no path and no run that `memwatch ls` knows")
+    raise TargetError(f"{inert(name, 60)!r} is no path and no run that `memwatch ls` knows")
 
 
-def newest_live() -> Path:
-    """Return the directory of the run that began last among those whose guard is alive.
+def newest_live(agent: str | None = None) -> Path:
+    """Return the directory of the run (of one kind of agent) that began last of those alive.
 
     Raises TargetError when there is none.
     """
     found: list[tuple[int, str]] = []
     runs = home() / "runs"
     for folder in runs.iterdir() if runs.is_dir() else ():
-        meta = read_json(folder / META_FILE)
-        if meta and isinstance(meta.get("path"), str) and not meta.get("ended_us"):
-            started_us = meta.get("started_us")
-            if _exists(meta.get("guard_pid")):
-                found.append((started_us if isinstance(started_us, int) else 0, meta["path"]))
+        meta = read_json(folder / META_FILE) or {}
+        path, started_us = meta.get("path"), meta.get("started_us")
+        if not isinstance(path, str) or agent not in (None, meta.get("agent")):
+            continue
+        watched = _is_held(folder / "guard.lock") and not meta.get("ended_us")
+        if watched or _is_held(Path(path) / RUN_LOCK):
+            found.append((started_us if isinstance(started_us, int) else 0, path))
     if not found:
-        raise TargetError("no run is being watched; name a run directory, or try `memwatch demo`")
+        what = f"no {agent} is" if agent else "no run is"
+        raise TargetError(f"{what} alive here; name a run directory, or try `memwatch demo`")
     return Path(max(found)[1])
 
 
-def _exists(pid: object) -> bool:
-    return isinstance(pid, int) and pid > 0 and Path(f"/proc/{pid}").exists()
+def _is_held(lock: Path) -> bool:
+    try:
+        return holder(lock) is not None
+    except OSError:
+        return False
