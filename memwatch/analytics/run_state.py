@@ -123,7 +123,11 @@ class RunState:
         """Newest checkpoints by id, in order of their lsn."""
         self.checkpoint_at: dict[str, Instant] = {}
         """The newest record of each."""
+        self.checkpoint_counts: Counter[str] = Counter()
+        """All that ended, by state: committed, aborted."""
         self.purges: list[Purge] = []
+        """The newest."""
+        self.purge_count = 0
         self.commands: dict[str, tuple[str, str, int]] = {}
         """State, detail and time of each command id that the agent answered."""
         self.faults: Counter[str] = Counter()
@@ -222,7 +226,9 @@ class RunState:
     def _checkpoint(self, record: Record) -> None:
         name = inert(record.text("id", f"lsn {record.lsn}"), 80)
         known = self.checkpoints.pop(name, None)
-        self.checkpoints[name] = _checkpoint(record, name, known)
+        checkpoint = self.checkpoints[name] = _checkpoint(record, name, known)
+        if record.kind != "checkpoint.begin":
+            self.checkpoint_counts[checkpoint.state] += 1
         self.checkpoint_at[name] = max(_instant(record), self.checkpoint_at.get(name, Instant()))
         order = sorted(self.checkpoints, key=self.checkpoint_at.__getitem__)
         kept = order[-_KEPT_CHECKPOINTS:]
@@ -230,6 +236,7 @@ class RunState:
         self.checkpoint_at = {name: self.checkpoint_at[name] for name in kept}
 
     def _purge_end(self, record: Record) -> None:
+        self.purge_count += 1
         _insert(self.purges, Purge(record), _KEPT_PURGES)
 
     def _command(self, record: Record) -> None:

@@ -56,12 +56,12 @@ def require_terminal() -> None:
 
 def farewell(attachment: Attachment) -> str:
     """Return the one line said at exit: who still watches, and how to end it."""
-    pid = attachment.guard_pid
+    pid, name = attachment.guard_pid, attachment.shown
     if pid is None:
-        return f"no guard watches {attachment.run_id} any more"
+        return f"no guard watches {name} any more"
     return (
-        f"guard {pid} goes on watching {attachment.run_id} and does not act; "
-        f"back: memwatch {attachment.run_id}; end it: memwatch guard --stop {attachment.run_id}"
+        f"guard {pid} goes on watching {name} and does not act; "
+        f"back: memwatch {name}; end it: memwatch guard --stop {name}"
     )
 
 

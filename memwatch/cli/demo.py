@@ -69,17 +69,17 @@ class Demo:
     def __enter__(self) -> Demo:
         """Start the agent; raises MemwatchError when it does not begin its run."""
         self._dir.parent.mkdir(mode=0o700, exist_ok=True)
-        command = [sys.executable, "-m", "memwatch.demo.keeper", str(self._dir)]
-        command += ["--leak", str(self._options.leak), "--leak-in", self._options.leak_in]
-        if self._options.seed is not None:
-            command += ["--seed", str(self._options.seed)]
         self._keeper = subprocess.Popen(
-            command,
+            self._command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self.attachment = self._attachment()
+        try:
+            self.attachment = self._attachment()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,13 +87,30 @@ class Demo:
         keeper = self._keeper
         if keeper is None or keeper.stdin is None:
             return
-        terminal_gone = self.on_screen and not sys.stdin.isatty()
-        if not terminal_gone:
-            with contextlib.suppress(BrokenPipeError):
+        gone = self.on_screen and not sys.stdin.isatty()
+        with contextlib.suppress(BrokenPipeError):
+            if not gone:
                 keeper.stdin.write(b"quit\n")
-                keeper.stdin.flush()
-            keeper.wait(timeout=_END_TIMEOUT_S)
-        keeper.stdin.close()
+            keeper.stdin.close()
+        if not gone:
+            try:
+                keeper.wait(timeout=_END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise MemwatchError(
+                    f"the demo has not ended yet; its keeper, process {keeper.pid}, goes on trying"
+                ) from None
+
+    def _command(self) -> list[str]:
+        """Return the command line of the keeper, which hands what it does not know to the engine.
+
+        Without a screen there is nobody who could come back: such a demo ends with its caller.
+        """
+        options = self._options
+        command = [sys.executable, "-m", "memwatch.demo.keeper", str(self._dir)]
+        if options.headless:
+            command += ["--stay", "0"]
+        command += ["--leak", str(options.leak), "--leak-in", options.leak_in]
+        return command if options.seed is None else [*command, "--seed", str(options.seed)]
 
     def _attachment(self) -> Attachment:
         until = time.monotonic() + _START_TIMEOUT_S
@@ -102,7 +119,6 @@ class Demo:
                 return Attachment(self._dir)
             except TargetError as error:
                 if time.monotonic() > until or self._gone():
-                    self.__exit__()
                     raise MemwatchError(f"the demo's agent did not start: {error}") from None
             time.sleep(0.05)
 
@@ -115,9 +131,8 @@ def _headless(demo: Demo, options: argparse.Namespace) -> int:
     until = time.monotonic() + options.seconds
     demo.attachment.ensure().close()
     time.sleep(max(until - time.monotonic(), 0))
-    text = status_json(str(demo.attachment.socket))
-    status = json.loads(text)
-    print(text.decode() if options.json else status_text(status))
+    status = json.loads(status_json(str(demo.attachment.socket)))
+    print(json.dumps(status) if options.json else status_text(status))
     return exit_status(status)
 
 
@@ -125,7 +140,7 @@ def _switch_leak(rate: float | None) -> int:
     """Ask the running demo to leak, and wait for its answer."""
     if rate is None or rate < 0:
         raise UsageError("name the rate in MB a minute, for example: memwatch demo leak 60")
-    session = Attachment(newest_live()).connect()
+    session = Attachment(newest_live("demo")).connect()
     try:
         name = session.submit(Command(op="leak", args={"mb_per_min": rate}, why="memwatch demo"))
         until = time.monotonic() + _LEAK_TIMEOUT_S

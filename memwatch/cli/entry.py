@@ -11,11 +11,12 @@ from importlib import import_module
 
 from memwatch import __version__
 from memwatch.domain.errors import MemwatchError
+from memwatch.domain.text import inert
 
 COMMANDS = {
     "demo": "a real agent under watch: starts it, opens the dashboard, cleans up",
     "guard": "record and guard a run without a screen; --stop ends its guard",
-    "ls": "runs on this machine, live ones first",
+    "ls": "your runs on this machine, live ones first",
     "status": "one look at a run, as text, one line or JSON",
     "inspect": "read a run once and report what it holds, damage included",
 }
@@ -44,16 +45,33 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
     try:
-        return _run(words)
-    except MemwatchError as error:
-        print(f"memwatch: {error}", file=sys.stderr)
-        return 2
+        status = _flushed(words)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader of our output has gone: nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except MemwatchError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        return _refuse(f"{error.strerror or error}{place}; mend that and try again")
+    return status
+
+
+def _flushed(words: list[str]) -> int:
+    """Run, and write out what was printed while errors can still be worded."""
+    try:
+        return _run(words)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def _refuse(why: str) -> int:
+    print(f"memwatch: {inert(why, 400)}", file=sys.stderr)
+    return 2
 
 
 def usage() -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from memwatch.domain.errors import SessionError, TargetError, UsageError
+from memwatch.domain.text import inert
 from memwatch.runtime.target import newest_live, resolve
 
 _EXAMPLE = """examples:
@@ -17,7 +21,8 @@ _EXAMPLE = """examples:
   memwatch guard ./runs/night-7 --stop     end it; the agent goes on
 
 A guard ends by itself 60 s after its run ended and its last viewer left."""
-_STOP_TIMEOUT_S = 15.0
+_STOP_TIMEOUT_S = 30.0
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def run(words: list[str]) -> int:
@@ -45,16 +50,44 @@ def _watch(path: Path) -> int:
     from memwatch.host.lock import LockHeldError
     from memwatch.runtime.guard import Guard
 
+    ending = _signals_that_end_us()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # all threads to come inherit this
     try:
         guard = Guard(path)
     except LockHeldError as error:
-        print(f"already guarded by process {error.pid}")
+        print(f"already guarded by {f'process {error.pid}' if error.pid else 'another process'}")
         return 0
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: guard.stop())
-    print(f"watching {guard.run_key}, pid {os.getpid()}; it does not act", flush=True)
+    failures = _end_on(ending, guard.stop)
+    print(f"watching {inert(guard.run_key, 60)}, pid {os.getpid()}; it does not act", flush=True)
     guard.run()
-    return 0
+    return int(bool(failures))
+
+
+def _signals_that_end_us() -> set[signal.Signals]:
+    """Return the signals that end a guard: not those that `nohup` or a shell made us ignore."""
+    return {number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN}
+
+
+def _end_on(ending: set[signal.Signals], stop: Callable[[], None]) -> list[str]:
+    """Stop when a signal comes or a thread fails; returns where failures are noted.
+
+    A thread waits for the signals: a handler could come while the main thread holds the very lock
+    that waking it needs.
+    """
+    failures: list[str] = []
+
+    def fail(failure: threading.ExceptHookArgs) -> None:
+        failures.append(failure.exc_type.__name__)
+        threading.__excepthook__(failure)
+        stop()
+
+    def wait() -> None:
+        signal.sigwait(ending)
+        stop()
+
+    threading.excepthook = fail
+    threading.Thread(target=wait, name="memwatch-signals", daemon=True).start()
+    return failures
 
 
 def _detach(path: Path) -> int:
@@ -62,10 +95,8 @@ def _detach(path: Path) -> int:
 
     attachment = Attachment(path)
     attachment.ensure().close()
-    print(
-        f"guard {attachment.guard_pid} watches {attachment.run_id}; "
-        f"end it with: memwatch guard --stop {attachment.run_id}"
-    )
+    name = attachment.shown
+    print(f"guard {attachment.guard_pid} watches {name}; end it with: memwatch guard --stop {name}")
     return 0
 
 
@@ -75,18 +106,16 @@ def _stop(path: Path) -> int:
 
     attachment = Attachment(path)
     pid = attachment.guard_pid
-    try:
+    if pid is None:
+        raise TargetError(f"no guard watches {attachment.shown}")
+    with suppress(SessionError):  # one that is ending already does not answer: its lock tells
         session = attachment.connect()
         session.submit(Command(op="guard.stop", why="memwatch guard --stop"))
         session.close()
-    except SessionError:
-        if pid is None:
-            raise TargetError(f"no guard watches {attachment.run_id}") from None
-        raise
     until = time.monotonic() + _STOP_TIMEOUT_S
-    while attachment.guard_pid == pid and time.monotonic() < until:
+    while attachment.guard_pid == pid:
+        if time.monotonic() > until:
+            raise SessionError(f"guard {pid} was asked to end and has not yet; look into guard.log")
         time.sleep(0.05)
-    if attachment.guard_pid == pid and pid is not None:
-        raise SessionError(f"guard {pid} was asked to end and has not yet")
-    print(f"guard of {attachment.run_id} ended; the agent goes on")
+    print(f"guard of {attachment.shown} ended; the agent goes on")
     return 0

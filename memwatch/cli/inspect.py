@@ -71,7 +71,8 @@ def make_report(look: Look) -> dict[str, Any]:
             for c in state.checkpoints.values()
         ],
         "incomplete_checkpoints": list(snapshot.checkpoints.incomplete),
-        "purges": len(state.purges),
+        "checkpoint_counts": dict(state.checkpoint_counts),
+        "purges": state.purge_count,
         "unknown_kinds": state.unknown,
         "damaged": snapshot.source.damaged,
         "gaps": snapshot.source.gaps,
@@ -106,8 +107,8 @@ def _lines(report: dict[str, Any]) -> list[str]:
     span = duration_text((last - began) / 1e6) if began and last else "–"
     lines = [
         f"run {inert(report['run_id'], 60)}, {inert(report['agent'], 40)}, {report['state']}",
-        f"{report['records']} records in {report['segments']} segments, "
-        f"{bytes_text(report['log_bytes'])}, {report['starts']} starts, over {span}"
+        f"{_number(report['records'], 'record')} in {_number(report['segments'], 'segment')}, "
+        f"{bytes_text(report['log_bytes'])}, {_number(report['starts'], 'start')}, over {span}"
         + (f", until {_clock(last)}" if last else ""),
         f"experiments: {_counts(report['experiments'])}; steps: {report['steps']}",
     ]
@@ -116,20 +117,38 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"entries {bytes_text(tier['bytes']):>6}"
         for name, tier in report["tiers"].items()
     ]
-    kinds = [f"{c['kind']} {c['state']}" for c in report["checkpoints"]]
-    counted = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    counted = dict(report["checkpoint_counts"])
+    if report["incomplete_checkpoints"]:
+        counted["incomplete"] = len(report["incomplete_checkpoints"])
     lines.append(f"checkpoints: {_counts(counted)}; purges: {report['purges']}")
     if report["torn_bytes"]:
         lines.append(f"the last line is not complete yet: {report['torn_bytes']} bytes")
     if report["unknown_kinds"]:
         lines.append(f"{report['unknown_kinds']} records of kinds this version does not know")
-    if not report["faults_in_all"]:
+    return lines + _damage(report)
+
+
+def _damage(report: dict[str, Any]) -> list[str]:
+    """Return what is wrong; what the agent itself dropped is said, and is no damage."""
+    lines = [
+        f"{_number(fault['missing'], 'older record')} dropped by the agent, behind a checkpoint"
+        for fault in report["faults"]
+        if fault["kind"] == "pruned"
+    ]
+    wrong = [fault for fault in report["faults"] if fault["kind"] != "pruned"]
+    if not wrong:
         return [*lines, "no damage"]
-    lines.append(f"{report['damaged']} damaged places, {report['gaps']} gaps:")
-    for fault in report["faults"]:
+    damaged, gaps = _number(report["damaged"], "damaged place"), _number(report["gaps"], "gap")
+    lines.append(f"{damaged}, {gaps}:")
+    for fault in wrong:
         place = f"segment {fault['segment']} offset {fault['offset']}"
         lines.append(f"  {fault['kind']:<9} {place}: {fault['detail']}")
-    return lines
+    more = report["faults_in_all"] - len(report["faults"])
+    return [*lines, f"  and {more} more"] if more else lines
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _counts(counts: dict[str, int]) -> str:

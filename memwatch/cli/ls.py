@@ -44,6 +44,7 @@ def _object(listed: Listed) -> dict[str, Any]:
         "agent": meta.agent,
         "profile": meta.profile,
         "state": listed.state,
+        "live": listed.live,
         "level": meta.level,
         "guarded": listed.guard_pid is not None,
         "started_us": meta.started_us,
@@ -71,14 +72,14 @@ def _print_table(runs: list[Listed]) -> None:
 
 def _cells(listed: Listed) -> tuple[str, ...]:
     meta = listed.meta
-    live = meta.ended_us is None
+    live = listed.live
     arrival = meta.time_to_limit_s if live else None
     began = datetime.fromtimestamp(meta.started_us / 1e6).astimezone()
     memory = meta.last_bytes if live else meta.peak_bytes
     return (
         inert(meta.run_key, 40),
         inert(meta.agent, 20),
-        listed.state.replace("_", "-"),
+        inert(listed.state, 20).replace("_", "-"),
         meta.level if live else "–",
         bytes_text(memory) + ("" if live else " peak"),
         bytes_text(meta.growth_per_min) if live else "–",

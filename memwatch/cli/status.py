@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from memwatch.domain.errors import SessionError
 from memwatch.runtime.target import guard_socket, newest_live, resolve
-from memwatch.runtime.thin_client import status_json
+from memwatch.runtime.thin_client import NoGuardError, status_json
 
 _EXAMPLE = """examples:
   memwatch status                      the newest live run
   memwatch status night-7 --line       for a tmux status bar
   memwatch status ./runs/night-7 --json
 
-exit status: 0 fine; 1 memory at intervene or above, crashed, killed, silent, or not recording;
+exit status: 0 fine; 1 memory at intervene or above, crashed, killed, silent, or not recorded;
 2 no such run."""
 
 
@@ -35,11 +33,10 @@ def run(words: list[str]) -> int:
     shape.add_argument("--line", action="store_true", help="one line of at most 80 characters")
     options = parser.parse_args(words)
     path = resolve(options.target) if options.target else newest_live()
-    text = _read(path)
+    status = json.loads(_read(path))
     if options.json:
-        sys.stdout.write(text.decode() + "\n")
-    status = json.loads(text)
-    if not options.json:
+        print(json.dumps(status))  # plain ASCII: no name in it can act on a terminal
+    else:
         from memwatch.cli.status_text import status_line, status_text
 
         print(status_line(status) if options.line else status_text(status))
@@ -61,7 +58,7 @@ def _read(path: Path) -> bytes:
     if socket is not None and socket.exists():
         try:
             return status_json(str(socket))
-        except SessionError:
+        except NoGuardError:
             pass  # a dead guard's socket: look for ourselves
     import msgspec
 

@@ -17,7 +17,10 @@ def status_line(status: Status) -> str:
     Starts with the worst word, so that a narrow bar cuts the rest.
     """
     run, memory = status["run"], _resource(status, "memory")
-    parts = [worst_word(status), inert(run["id"], 20), run["state"].upper().replace("_", "-")]
+    parts = [worst_word(status)]
+    if not status["guard"]["recording"]:
+        parts.append("NOT RECORDING" if status["guard"]["pid"] else "NO GUARD")
+    parts += [inert(run["id"], 20), _state(run)]
     if memory and memory["used"] is not None:
         share = "" if memory["share"] is None else f"{memory['share']:.0%} "
         parts.append(f"mem {share}{bytes_text(memory['used'])}")
@@ -25,11 +28,8 @@ def status_line(status: Status) -> str:
             parts.append(f"limit {duration_text(memory['time_to_limit_s'][0])}")
     if run["experiment"] is not None:
         parts.append(f"exp {run['experiment']}")
-    age = status["checkpoints"]["age_s"]
-    parts.append(f"ckpt {duration_text(age)}")
-    if not status["guard"]["recording"]:
-        parts.insert(1, "NOT RECORDING")
-    return " ".join(parts)[:80]
+    parts.append(f"ckpt {duration_text(status['checkpoints']['age_s'])}")
+    return inert(" ".join(parts), 80)
 
 
 def worst_word(status: Status) -> str:
@@ -44,13 +44,15 @@ def status_text(status: Status) -> str:
     run, guard = status["run"], status["guard"]
     lines = [
         f"{inert(run['id'], 60)}  {inert(run['agent'], 40)} pid {run['pid']}  "
-        f"{run['state'].upper().replace('_', '-')}  up {duration_text(run['uptime_s'])}",
+        f"{_state(run)}  up {duration_text(run['uptime_s'])}",
+        *([f"ended: {inert(run['end_reason'], 100)}"] if run["end_reason"] else []),
         _where(run),
-        _guarded(guard),
+        _guarded(guard, over=run["ended_us"] is not None),
         "",
     ]
     lines += [
-        f"{light['name']:<7} {light['word']:<7} {light['figure']:<16} {light['meaning']}".rstrip()
+        f"{light['name']:<7} {light['word']:<7} {light['figure']:<16} "
+        f"{inert(light['meaning'], 100)}".rstrip()
         for light in status["lights"]
     ]
     windows = status["windows"]
@@ -62,23 +64,30 @@ def status_text(status: Status) -> str:
         if resource:
             lines.append(_row(name, resource["used"], resource, windows))
     lines += ["", *_events(status)]
-    return "\n".join(line for line in lines)
+    return "\n".join(lines)
+
+
+def _state(run: Status) -> str:
+    return str(run["state"]).upper().replace("_", "-")
 
 
 def _where(run: Status) -> str:
     if run["experiment"] is None:
         return "no experiment yet"
     title = inert(run["experiment_title"], 60)
-    return f"experiment {run['experiment']} {title} ({run['phase'] or 'no phase'})"
+    phase = inert(run["phase"] or "no phase", 20)
+    return f"experiment {run['experiment']} {title} ({phase})"
 
 
-def _guarded(guard: Status) -> str:
+def _guarded(guard: Status, *, over: bool) -> str:
+    if not guard["pid"]:
+        if over:
+            return "no guard: the run is over"
+        return "no guard watches this run: nothing is recorded; begin with: memwatch guard TARGET"
     if not guard["recording"]:
         since = guard["not_recording_since_us"]
         when = f" since {_clock(since)}" if since else ""
         return f"NOT RECORDING{when}: {inert(guard['not_recording_why'], 120)}"
-    if not guard["pid"]:
-        return "no guard: the run is over"
     return f"guard {guard['engine']}s, pid {guard['pid']}"
 
 

@@ -1,16 +1,17 @@
 """Keeps the demo tidy: starts the engine, and leaves nothing behind when it is over.
 
-`python -m memwatch.demo.keeper RUN_DIR ENGINE_OPTION...` is a process of its own session, so that
-a terminal that vanishes takes only the viewer with it, as with any other run. It reads commands
-from its standard input: a line `quit` ends the demo now. When the other end closes without a
-word (the terminal is gone), the demo goes on for a while, so that the next login finds it.
+`python -m memwatch.demo.keeper RUN_DIR [--stay S] ENGINE_OPTION...` is a process of its own
+session, so that a terminal that vanishes takes only the viewer with it, as with any other run. It
+reads commands from its standard input: a line `quit` ends the demo now. When the other end closes
+without a word (the terminal is gone), the demo goes on for `--stay` seconds, so that the next
+login finds it.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
-import selectors
 import shutil
 import signal
 import subprocess
@@ -20,54 +21,50 @@ from pathlib import Path
 
 from memwatch.config.locations import run_home
 from memwatch.domain.command import Command
-from memwatch.domain.errors import MemwatchError
+from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.runtime.attach import Attachment
 
-ORPHANED_S = 600.0
+STAY_S = 600.0
 """How long the demo goes on when its terminal is gone."""
 ENDED_S = 90.0
 """How long a demo whose engine has ended (out of memory, say) stays to be looked at unattended."""
 _GRACE_S = 5.0
+_GUARD_GRACE_S = 20.0
 
 
 def main(words: list[str]) -> int:
     """Run the engine until it is told to quit; then remove the run and what was kept of it."""
-    run_dir = Path(words[0])
+    parser = argparse.ArgumentParser(prog="python -m memwatch.demo.keeper", allow_abbrev=False)
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--stay", type=float, default=STAY_S)
+    options, engine_options = parser.parse_known_args(words)
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     engine = subprocess.Popen(
-        [sys.executable, "-m", "memwatch.demo", *words],
+        [sys.executable, "-m", "memwatch.demo", str(options.run_dir), *engine_options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         cwd=os.sep,
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        _wait(engine)
+        _wait(engine, options.stay)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end(engine)
-        _clean(run_dir)
+        _clean(options.run_dir)
     return 0
 
 
-def _wait(engine: subprocess.Popen[bytes]) -> None:
+def _wait(engine: subprocess.Popen[bytes], stay_s: float) -> None:
     """Return when a person said quit, or nobody can any more."""
-    attended = True
-    until = float("inf")
-    with selectors.DefaultSelector() as selector:
-        selector.register(sys.stdin.buffer.fileno(), selectors.EVENT_READ)
-        while time.monotonic() < until:
-            if attended and selector.select(timeout=1.0):
-                if os.read(sys.stdin.fileno(), 100):
-                    return
-                attended = False
-                selector.unregister(sys.stdin.fileno())
-                until = time.monotonic() + ORPHANED_S
-            elif not attended:
-                time.sleep(1.0)
-            if not attended and engine.poll() is not None:
-                until = min(until, time.monotonic() + ENDED_S)
+    if os.read(sys.stdin.fileno(), 100):  # blocks as long as the other end is there
+        return
+    until = time.monotonic() + stay_s
+    while time.monotonic() < until:
+        if engine.poll() is not None:
+            until = min(until, time.monotonic() + ENDED_S)
+        time.sleep(min(1.0, max(until - time.monotonic(), 0.0)))
 
 
 def _end(engine: subprocess.Popen[bytes]) -> None:
@@ -86,15 +83,21 @@ def _clean(run_dir: Path) -> None:
     with contextlib.suppress(MemwatchError, OSError):
         attachment = Attachment(run_dir)
         key = attachment.key
-        session = attachment.connect()
-        session.submit(Command(op="guard.stop", why="the demo is over"))
-        session.close()
-        until = time.monotonic() + _GRACE_S
-        while attachment.guard_pid is not None and time.monotonic() < until:
-            time.sleep(0.05)
+        _end_guard(attachment)
     shutil.rmtree(run_dir, ignore_errors=True)
     if key is not None:
         shutil.rmtree(run_home(key), ignore_errors=True)
+
+
+def _end_guard(attachment: Attachment) -> None:
+    """Ask again until none is left: one that a viewer is just starting may not listen yet."""
+    until = time.monotonic() + _GUARD_GRACE_S
+    while attachment.guard_pid is not None and time.monotonic() < until:
+        with contextlib.suppress(SessionError):
+            session = attachment.connect()
+            session.submit(Command(op="guard.stop", why="the demo is over"))
+            session.close()
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

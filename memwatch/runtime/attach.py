@@ -6,6 +6,7 @@ The guard is a process of its own session: it outlives the terminal that started
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from memwatch.config.locations import run_home, socket_path
 from memwatch.domain.errors import SessionError
+from memwatch.domain.text import inert
 from memwatch.host.lock import holder
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.client import GuardSession
@@ -33,6 +35,12 @@ class Attachment:
         self.run_id = opened.manifest.run_id
         self.key = run_key(opened.path, self.run_id)
         self.socket = socket_path(self.key)
+
+    @property
+    def shown(self) -> str:
+        """The run as a person types it: its id, or its path where the id is no plain word."""
+        plain = self.key == self.run_id and shlex.quote(self.run_id) == self.run_id
+        return self.run_id if plain else inert(shlex.quote(str(self.path)))
 
     @property
     def guard_pid(self) -> int | None:
@@ -73,7 +81,7 @@ class Attachment:
                 if guard.poll() is not None and self.guard_pid is None:
                     break
             time.sleep(_POLL_S)
-        raise SessionError(f"the guard did not start: {self._last_words()}")
+        raise SessionError(f"the guard did not start: {inert(self._last_words())}")
 
     def _last_words(self) -> str:
         try:

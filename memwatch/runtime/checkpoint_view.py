@@ -42,7 +42,7 @@ class CheckpointView:
             due_in_s=self._cadence.incremental_s - reference_s if over else None,
             experiments_since=since,
             incomplete=tuple(c.id for c in known if self._incomplete(c, run, last)),
-            count=len(committed),
+            count=state.checkpoint_counts["committed"],
         )
 
     def recovery(self, now_at_us: int) -> Recovery:

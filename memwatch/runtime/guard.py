@@ -84,6 +84,7 @@ class Guard:
         self._ingest = IngestLoop(
             opened.path, own_wal, self.ring, self._history.historian, self._news
         )
+        self._ingest.on_caught_up = lambda: self._history.refill_growth(self.ring)
         self._probe = ProbeLoop(opened.path, home, self.profile, self.ring, self.recorder, clock)
         self._probe.on_news = self._news
         self._builder = SnapshotBuilder(self._run, self.profile, self.ring, clock)
@@ -128,7 +129,8 @@ class Guard:
         self._probe.look()
         if self._probe.alive is False and self._history.limit_bytes:
             self._probe.limits = (_recorded(self._history.limit_bytes),)
-        self._publish()
+        self._clerk.newest = self._publish()
+        self._meta.keep(self._clerk.newest)  # who finds the socket finds the run listed
         self._server.start()
         self._ingest.start()
         self._probe.start()

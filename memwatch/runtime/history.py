@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from shutil import disk_usage
 
@@ -11,12 +12,16 @@ from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event
 from memwatch.runtime.ring import EVENTS, SPAN_US, Ring
 from memwatch.store.historian import Bounds, Historian
-from memwatch.store.reader import Reader, StoredSample
+from memwatch.store.reader import CoarsePoint, Reader, StoredSample
 
 _DAY_US = 26 * 3600 * 1_000_000
 _FINE_S = 2
 _COARSE_S = 60
 _RESERVE_SHARE = 0.02
+
+
+Points = list[tuple[int, float]]
+"""Wall times and values, in order."""
 
 
 class History:
@@ -44,17 +49,14 @@ class History:
 
         Coarse for growth over a day, fine for charts. A run that is over ends in the past.
         """
-        self.historian.flush()
-        try:
-            until_us = self._until_us(self._reader.latest_samples())
-            fine_us = until_us - SPAN_US
-            for resource, points in self._reader.coarse(until_us - _DAY_US, _COARSE_S).items():
-                older = ((t_us, last) for t_us, _, _, last in points if t_us < fine_us)
-                ring.prefill(resource, older, fine=False)
-            for resource, points in self._reader.coarse(fine_us, _FINE_S).items():
-                ring.prefill(resource, ((t_us, last) for t_us, _, _, last in points), fine=True)
-        except StoreError:
-            return  # the status says already that the history is out of reach
+        for resource, (coarse, fine) in self._courses().items():
+            ring.prefill(resource, coarse, fine=False)
+            ring.prefill(resource, fine, fine=True)
+
+    def refill_growth(self, ring: Ring) -> None:
+        """Let growth see what older segments held that are in the history only now."""
+        for resource, (coarse, fine) in self._courses().items():
+            ring.refill_growth(resource, [*coarse, *fine])
 
     def prefill_events(self, ring: Ring) -> None:
         """Give a ring that holds the present segment the events before it."""
@@ -83,6 +85,21 @@ class History:
         except StoreError:
             return []
 
+    def _courses(self) -> dict[str, tuple[Points, Points]]:
+        """Return the last day of each resource: coarse, then fine for the span of the ring."""
+        self.historian.flush()
+        try:
+            until_us = self._until_us(self._reader.latest_samples())
+            fine_us = until_us - SPAN_US
+            day = self._reader.coarse(until_us - _DAY_US, _COARSE_S)
+            hours = self._reader.coarse(fine_us, _FINE_S)
+        except StoreError:
+            return {}  # the status says already that the history is out of reach
+        return {
+            resource: (_points(day.get(resource, ()), fine_us), _points(hours.get(resource, ())))
+            for resource in day.keys() | hours.keys()
+        }
+
     def _until_us(self, latest: dict[str, StoredSample]) -> int:
         memory = latest.get("memory")
         self.limit_bytes = memory.limit if memory else None
@@ -98,3 +115,7 @@ def _bounds(folder: Path) -> Bounds:
     except OSError:
         return usual
     return Bounds(reserve_bytes=min(usual.reserve_bytes, part))
+
+
+def _points(course: Iterable[CoarsePoint], before_us: int | None = None) -> Points:
+    return [(t_us, last) for t_us, _, _, last in course if before_us is None or t_us < before_us]

@@ -45,6 +45,9 @@ class IngestLoop:
         ack_dir = run_dir / "control" / "ack"
         self.watcher = Watcher([run_dir, wal_dir, ack_dir], self._wake)
         self._thread = threading.Thread(target=self._run, name="memwatch-ingest", daemon=True)
+        self._older_read = False
+        self.on_caught_up: Callable[[], None] = lambda: None
+        """Told once when older segments were read to their end."""
 
     @property
     def position(self) -> str:
@@ -114,10 +117,11 @@ class IngestLoop:
                 self._wake.clear()
 
     def _pass(self) -> bool:
-        busy = self._read_live()
-        if not busy:
-            busy = self._read_older()
+        busy = self._read_live() or self._read_older()
         busy |= self._feed.catch_up()
+        if self._older_read and not busy and self.backfill_share is None:
+            self._older_read = False
+            self.on_caught_up()
         now = time.monotonic()
         if now >= self._own_due:
             self._own_due = now + _OWN_LOG_S
@@ -140,4 +144,5 @@ class IngestLoop:
             return False
         self._ring.take(batch)
         self._feed.offer(batch)
+        self._older_read = True
         return True

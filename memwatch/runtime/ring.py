@@ -117,6 +117,14 @@ class Ring:
                 if fine:
                     self._add(resource, at_us, value)
 
+    def refill_growth(self, resource: str, points: Iterable[tuple[int, float]]) -> None:
+        """Begin a resource's growth anew from stored history, (wall time, value) in order."""
+        growth = self._new_growth()
+        for t_us, value in points:
+            growth.add(self.to_axis(t_us), value)
+        with self.lock:
+            self._growth[resource] = growth
+
     def prefill_events(self, stored: Iterable[Event]) -> None:
         """Put stored events before those of the present segment: once, before anyone looks."""
         with self.lock:

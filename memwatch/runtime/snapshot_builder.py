@@ -275,7 +275,7 @@ class SnapshotBuilder:
     def _source(self, facts: GuardFacts, now_at_us: int) -> Source:
         state = self._ring.state
         faults = state.faults
-        broken = ("damaged", "fused", "overlong", "torn")
+        broken = ("damaged", "fused", "overlong", "torn", "refused")
         lost = ("gap", "repeated", "truncated", "replaced", "vanished")
         return Source(
             position=facts.position,

@@ -44,6 +44,8 @@ def view(state: RunState) -> tuple[Any, ...]:
         state.start.pid if state.start else None,
         state.steps,
         state.progress,
+        state.checkpoint_counts,
+        state.purge_count,
     )
 
 
@@ -69,6 +71,8 @@ def test_what_the_log_says() -> None:
     assert state.start.memory_limit_bytes == 300
     assert [c.state for c in state.checkpoints.values()] == ["committed", "aborted"]
     assert list(state.checkpoints.values())[1].reason == "disk full"
+    assert state.checkpoint_counts == {"committed": 1, "aborted": 1}
+    assert state.purge_count == 1
 
 
 def test_a_new_start_voids_the_end_of_the_former_one() -> None:
