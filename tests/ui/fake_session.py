@@ -44,6 +44,7 @@ class FakeRun:
         self.connections = 0
         self._born_us = self.clock.wall_us()
         self._seq = 0
+        self._seen: tuple[int, int] = (0, 0)
         self._lock = threading.Lock()
 
     def connect(self) -> FakeSession:
@@ -78,11 +79,19 @@ class FakeRun:
             return self.tier_bytes(resource[5:], t_us)
         return self.memory(t_us)
 
+    @property
+    def seq(self) -> int:
+        """Number of the present state: it grows when the clock moved or a request came."""
+        state = (self.clock.wall_us(), len(self.submitted))
+        with self._lock:
+            if state != self._seen:
+                self._seen = state
+                self._seq += 1
+            return self._seq
+
     def snapshot(self) -> Snapshot:
         """Return the present state."""
-        with self._lock:
-            self._seq += 1
-            seq = self._seq
+        seq = self.seq
         self._settle()
         return self.change(snapshot_at(self, seq))
 
@@ -160,12 +169,14 @@ class FakeSession:
         self.closed = False
 
     def latest(self, after_seq: int, timeout_s: float) -> Snapshot | None:
-        """Return a snapshot at once, or none in time while the run is silent."""
-        self._check()
-        if self._run.silent:
-            time.sleep(min(timeout_s, 0.05))
-            return None
-        return self._run.snapshot()
+        """Wait for a newer snapshot; none comes while the run is silent."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            self._check()
+            if not self._run.silent and self._run.seq > after_seq:
+                return self._run.snapshot()
+            time.sleep(0.01)
+        return None
 
     def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
         """Return the course of a resource, four looks per column."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from textual.message import Message
 
+from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import SessionError
 from memwatch.ui.bridge import Bridge
 from memwatch.ui.messages import Answered, SnapshotReady
@@ -32,7 +33,7 @@ class Listener:
 
 @pytest.fixture
 def run() -> FakeRun:
-    return FakeRun()
+    return FakeRun(SystemClock())
 
 
 @pytest.fixture

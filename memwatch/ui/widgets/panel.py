@@ -26,6 +26,8 @@ def no_title(_frame: Frame) -> str:
 class PanelView(LinesView, can_focus=True):
     """A framed panel; Enter or a click on the focused one asks for its evidence."""
 
+    FOCUS_ON_CLICK = False
+
     def __init__(
         self, name: str, number: int, heading: Title, draw: DrawPanel, below: Title = no_title
     ) -> None:
@@ -37,7 +39,6 @@ class PanelView(LinesView, can_focus=True):
         self._below = below
         self._draw_panel = draw
         self._titles = ("", "", 0)
-        self._pressed_when_focused = False
 
     def update(self, frame: Frame) -> None:
         """Take a frame and paint what changed."""
@@ -78,14 +79,12 @@ class PanelView(LinesView, can_focus=True):
         """Take the pointer off the title."""
         self._draw_titles()
 
-    def on_mouse_down(self, _event: events.MouseDown) -> None:
-        """Remember whether this click is the one that focuses; the next one asks."""
-        self._pressed_when_focused = self.has_focus
-
     def on_click(self, _event: events.Click) -> None:
-        """Ask for the evidence of a panel that is in front already."""
-        if self._pressed_when_focused:
+        """Come to the front; a panel that is there already shows its evidence."""
+        if self.has_focus:
             self.post_message(EvidenceRequested(self.panel))
+        else:
+            self.focus(scroll_visible=False)
 
 
 class StripView(LinesView):

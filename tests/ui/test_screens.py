@@ -1,0 +1,34 @@
+"""Whole screens, as pictures: few, from a frozen run, on the exact Textual that drew them.
+
+After a change that is meant: `pytest tests/ui/test_screens.py --snapshot-update`, and look at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import textual
+
+from tests.ui.fake_session import FakeRun
+from tests.ui.harness import dashboard, settle
+
+DRAWN_WITH = "8.2.8"
+
+pytestmark = pytest.mark.skipif(
+    textual.__version__ != DRAWN_WITH, reason=f"pictures were drawn with Textual {DRAWN_WITH}"
+)
+
+
+@pytest.mark.parametrize("theme", ["memwatch", "plain16"])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_dashboard(snap_compare: Callable[..., bool], theme: str, size: tuple[int, int]) -> None:
+    app = dashboard(FakeRun(gap_s=(60.0, 75.0)), theme=theme)
+
+    async def look_back(pilot: Any) -> None:
+        await settle(pilot)
+        await pilot.press("x")
+        await settle(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=look_back)
