@@ -77,6 +77,7 @@ class DashboardApp(App[None]):
         glyphs = self.look.ascii_glyphs if ascii_only else self.look.glyphs
         self.frame = Frame(glyphs=glyphs, view_only=view_only, target=target, refresh_s=refresh_s)
         self._events = EventLog()
+        self._events_asked = False
         self._newest: Snapshot | None = None
         self._cost = CostMeter(self._bytes_written)
         self._leak_asked = False
@@ -131,7 +132,8 @@ class DashboardApp(App[None]):
             return
         self._newest = snapshot
         self._events = with_snapshot(self._events, snapshot)
-        if not self._events.complete:
+        if not self._events.complete and not self._events_asked:
+            self._events_asked = True
             self.bridge.ask("events", lambda session: session.events(0, KEPT))
         if not self._is_behind():
             self._next_frame()
@@ -185,14 +187,13 @@ class DashboardApp(App[None]):
 
     @on(messages.Answered)
     def _answered(self, message: messages.Answered) -> None:
-        if not self.bridge.is_newest(message.slot, message.number):
-            return
         if message.slot == "chart":
             drawing = message.answer if isinstance(message.answer, Drawing) else None
             self.dashboard.chart.take(drawing)
             if not self.frame.view.live:
                 self._next_frame()
         elif message.slot == "events":
+            self._events_asked = False
             if isinstance(message.answer, list):
                 self._events = with_answer(self._events, message.answer)
                 self._next_frame()

@@ -44,8 +44,7 @@ class Bridge:
         self._wake = threading.Condition()
         self._newest: Snapshot | None = None
         self._link = Link()
-        self._jobs: dict[str, tuple[int, Job]] = {}
-        self._asked: dict[str, int] = {}
+        self._jobs: dict[str, Job] = {}
         self._last_news = time.monotonic()
         self._working = 0
 
@@ -72,21 +71,14 @@ class Bridge:
         link, age_s = self._link, time.monotonic() - self._last_news
         return Link(state=link.state, why=link.why, age_s=age_s)
 
-    def ask(self, slot: str, job: Job) -> int:
-        """Have a job done with a session; the newest of a slot wins, older ones are dropped.
+    def ask(self, slot: str, job: Job) -> None:
+        """Have a job done with a session; one that still waits in the same slot is dropped.
 
-        The outcome comes as `Answered`; `is_newest` tells whether a newer one was asked since.
+        The outcome comes as `Answered`, in the order of asking.
         """
         with self._wake:
-            number = self._asked.get(slot, 0) + 1
-            self._asked[slot] = number
-            self._jobs[slot] = (number, job)
+            self._jobs[slot] = job
             self._wake.notify_all()
-        return number
-
-    def is_newest(self, slot: str, number: int) -> bool:
-        """Return whether an answer is the one that was asked for last."""
-        return self._asked.get(slot) == number
 
     @property
     def unanswered(self) -> int:
@@ -142,7 +134,7 @@ class Bridge:
             found = self._next_job()
             if found is None:
                 break
-            slot, number, job = found
+            slot, job = found
             try:
                 session = session or self._connect()
                 answer, error = job(session), ""
@@ -150,11 +142,11 @@ class Bridge:
                 answer, error = None, str(failure) or type(failure).__name__
                 _close(session)
                 session = None
-            self._tell(Answered(slot, number, answer, error))
+            self._tell(Answered(slot, answer, error))
             self._working = 0
         _close(session)
 
-    def _next_job(self) -> tuple[str, int, Job] | None:
+    def _next_job(self) -> tuple[str, Job] | None:
         """Wait for a job; None when it is time to end."""
         with self._wake:
             while not self._jobs:
@@ -164,9 +156,8 @@ class Bridge:
             if self._stopped.is_set():
                 return None
             slot = next(iter(self._jobs))
-            number, job = self._jobs.pop(slot)
             self._working = 1
-            return slot, number, job
+            return slot, self._jobs.pop(slot)
 
     def _tell(self, message: Message) -> None:
         if self._stopped.is_set():

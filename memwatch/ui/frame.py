@@ -9,6 +9,8 @@ from msgspec import Struct
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.ui.view import Bounds, View
 
+DAY_US = 86_400_000_000
+
 
 class Link(Struct, frozen=True, kw_only=True):
     """The connection to the guard."""
@@ -66,10 +68,9 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def bounds(self) -> Bounds:
-        """What the view can move in."""
+        """What the view can move in: a day at least, for this start may not be the run's first."""
         if self.snapshot is None:
             return Bounds(start_us=0, now_us=0, default_s=3600.0)
-        run = self.snapshot.run
         now_us = self.snapshot.t_us
-        default_s = self.snapshot.chart_window_s
-        return Bounds(start_us=run.started_us or now_us, now_us=now_us, default_s=default_s)
+        start_us = min(self.snapshot.run.started_us or now_us, now_us - DAY_US)
+        return Bounds(start_us=start_us, now_us=now_us, default_s=self.snapshot.chart_window_s)

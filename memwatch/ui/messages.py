@@ -16,10 +16,9 @@ class LinkChanged(Message):
 class Answered(Message):
     """A job of the bridge is done, or failed."""
 
-    def __init__(self, slot: str, number: int, answer: object, error: str) -> None:
+    def __init__(self, slot: str, answer: object, error: str) -> None:
         super().__init__()
         self.slot = slot
-        self.number = number
         self.answer = answer
         self.error = error
         """Why there is no answer; empty when there is one."""

@@ -10,13 +10,16 @@ from memwatch.ui.actions import (
     ACTIONS,
     BY_ID,
     LEAK_MB_PER_MIN,
+    PANELS,
     checkpoint_command,
     leak_command,
     note_command,
     refusal,
 )
 from memwatch.ui.app import VIEW_CHANGES, DashboardApp
-from tests.ui.harness import snapshot_of
+from tests.ui.harness import THEMES, snapshot_of
+
+README = THEMES.parent / "README.md"
 
 
 def test_no_key_means_two_things() -> None:
@@ -72,6 +75,15 @@ def test_nothing_is_asked_of_a_run_that_is_over_or_not_there() -> None:
     over = replace(snapshot, run=replace(snapshot.run, state="crashed"))
     assert "over" in refusal(BY_ID["checkpoint"], over, view_only=False)
     assert refusal(BY_ID["checkpoint"], None, view_only=False) == "no guard yet"
+
+
+def test_the_readme_names_every_key() -> None:
+    keys = README.read_text().split("## Keys")[1].split("\n## ")[0]
+    for action in ACTIONS:
+        if not action.id.startswith("panel:"):
+            assert f"`{action.shown}`" in keys, action.id
+    assert f"`1` … `{len(PANELS)}`" in keys
+    assert ", ".join(PANELS) in keys
 
 
 def test_commands_name_what_they_want_and_who_asks() -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Limits
 from memwatch.ui.charts.axis import value_top
-from memwatch.ui.charts.course import Course, fetch, span_of
+from memwatch.ui.charts.course import Course, fetch, from_the_left, span_of
 from memwatch.ui.charts.model import ChartModel, chart_model
 from memwatch.ui.view import Bounds, View
-from tests.ui.charting import LIMITS, MINUTE_US, T0_US, course, event
+from tests.ui.charting import LIMITS, T0_US, course, event
 from tests.ui.fake_session import FakeRun, FakeSession
 
 
@@ -191,7 +191,10 @@ def test_columns_lie_on_a_grid_that_does_not_move() -> None:
     assert all(span.t1_us >= span.now_us for span in later)
 
 
-def test_a_young_run_starts_at_the_left() -> None:
-    bounds = Bounds(start_us=T0_US, now_us=T0_US + MINUTE_US, default_s=3600)
-    span = span_of(View(), bounds, 100)
-    assert span.column_of(T0_US) == 0
+def test_what_is_young_fills_up_from_the_left() -> None:
+    young = course([None, None, 5.0, None, 7.0], {"workspace": [0, 0, 1, 1, 2]})
+    moved = from_the_left(young)
+    assert moved.memory == (5.0, None, 7.0, None, None)
+    assert moved.tiers == (("workspace", (1, 1, 2, 0.0, 0.0)),)
+    assert moved.span.first == young.span.first + 2
+    assert from_the_left(moved) is moved

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
@@ -73,7 +74,6 @@ def span_of(view: View, bounds: Bounds, columns: int) -> Span:
     else:
         block = max(columns // _BLOCKS, 1)
         last = (bounds.now_us // step_us // block + 1) * block - 1
-        last = max(last, bounds.start_us // step_us + columns - 1)  # a young run starts at the left
     first = last - columns + 1
     return Span(first=first, step_us=step_us, columns=columns, now_us=bounds.now_us)
 
@@ -104,6 +104,21 @@ def fetch(session: Session, span: Span, tiers: tuple[str, ...]) -> Course:
         peaks=tuple(column.max if column else None for column in memory),
         tiers=_layers(bytes_of),
         events=tuple(events),
+    )
+
+
+def from_the_left(course: Course) -> Course:
+    """Begin with the first column that was recorded: what is young fills up from the left."""
+    empty = next((i for i, used in enumerate(course.memory) if used is not None), 0)
+    if not empty:
+        return course
+    nothing, zero = (None,) * empty, (0.0,) * empty
+    return replace(
+        course,
+        span=replace(course.span, first=course.span.first + empty),
+        memory=(*course.memory[empty:], *nothing),
+        peaks=(*course.peaks[empty:], *nothing),
+        tiers=tuple((name, (*values[empty:], *zero)) for name, values in course.tiers),
     )
 
 

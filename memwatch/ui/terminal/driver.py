@@ -52,7 +52,7 @@ class _Sink:
 
 
 class ThriftyDriver(LinuxDriver):
-    """Sends only cells that changed."""
+    """Sends only cells that changed. The mouse is off over SSH until it is switched on."""
 
     def __init__(
         self,
@@ -62,7 +62,8 @@ class ThriftyDriver(LinuxDriver):
         mouse: bool = True,
         size: tuple[int, int] | None = None,
     ) -> None:
-        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        over_ssh = "SSH_CONNECTION" in os.environ  # each movement would cost a round trip
+        super().__init__(app, debug=debug, mouse=mouse and not over_ssh, size=size)
         self.bytes_written = 0
         self._cells = CellScreen()
         self._queued = 0

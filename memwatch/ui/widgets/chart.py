@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memwatch.domain.snapshot import Limits
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, window_label
-from memwatch.ui.charts.course import Course, Span, fetch, layer_names, span_of
+from memwatch.ui.charts.course import Course, Span, fetch, from_the_left, layer_names, span_of
 from memwatch.ui.charts.picture import BELOW, LEAST_ROWS, legend, picture, plot_columns
 from memwatch.ui.frame import Frame, Glyphs
 from memwatch.ui.line import Line
@@ -36,13 +37,20 @@ class Wanted(Struct, frozen=True, kw_only=True):
     tiers: tuple[str, ...]
     limits: Limits
     glyphs: Glyphs
-    tick: int
-    """Counts finished columns while the view moves on."""
+    tick: int | None
+    """Counts finished columns while the view moves on; None for a look back."""
+
+    def same_view(self, other: Wanted | None) -> bool:
+        """Return whether a picture of `other` still belongs here, if only for a moment."""
+        if other is None or (self.tick is None and self.first != other.first):
+            return False
+        return replace(self, first=other.first, tick=other.tick, limits=other.limits) == other
 
 
 class Drawing(Struct, frozen=True, kw_only=True, eq=False):
-    """A picture, and the course behind it."""
+    """A picture, what it was asked to show, and the course behind it."""
 
+    wanted: Wanted
     course: Course
     lines: list[Line]
     top_bytes: float
@@ -74,9 +82,9 @@ class ChartView(PanelView):
         """Show a picture; None = it could not be had, ask again with the next frame."""
         if drawing is None:
             self._wanted = None
-            return
-        self.drawing = drawing
-        super().draw()
+        elif drawing.wanted.same_view(self._wanted):
+            self.drawing = drawing
+            super().draw()
 
     def _want(self) -> Wanted | None:
         snapshot = self.frame.snapshot
@@ -96,7 +104,7 @@ class ChartView(PanelView):
             tiers=layer_names(snapshot),
             limits=snapshot.limits,
             glyphs=self.frame.glyphs,
-            tick=bounds.now_us // beat_us if view.live else 0,
+            tick=bounds.now_us // beat_us if view.live else None,
         )
 
     def _lines(self, frame: Frame, width: int, height: int) -> list[Line]:
@@ -116,10 +124,12 @@ def drawn(session: Session, wanted: Wanted, now_us: int, previous_top: float | N
 
     span = Span(first=wanted.first, step_us=wanted.step_us, columns=wanted.columns, now_us=now_us)
     course = fetch(session, span, wanted.tiers)
+    if wanted.tick is not None:
+        course = from_the_left(course)
     model = chart_model(course, wanted.limits, wanted.rows, previous_top)
     rows = rows_of_glyphs(model, wanted.glyphs)
     lines = picture(model, rows, wanted.glyphs, wanted.width)
-    return Drawing(course=course, lines=lines, top_bytes=model.top_bytes)
+    return Drawing(wanted=wanted, course=course, lines=lines, top_bytes=model.top_bytes)
 
 
 def _heading(frame: Frame) -> str:
