@@ -79,6 +79,9 @@ def test_the_scale_does_not_flicker_around_a_step() -> None:
         top = value_top(peak, None, top)
         tops.append(top)
     assert len(set(tops)) == 1
+    assert value_top(26, 100) == 100
+    assert value_top(22, 100, 100) == 100
+    assert value_top(19, 100, 100) < 100
 
 
 def test_over_the_limit_the_chart_grows_above_it() -> None:

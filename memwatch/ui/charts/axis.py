@@ -16,8 +16,9 @@ _STEPS_S = (
     172_800,
 )  # fmt: skip
 _LABEL_CELLS = 16
-_FITS_LIMIT = 0.25
-"""Over this share of the limit the chart is as high as the limit: how much is left is the point."""
+_FITS_LIMIT, _LEAVES_LIMIT = 0.25, 0.2
+"""Over this share of the limit the chart is as high as the limit, for how much is left is the
+point; under that share it follows the data again."""
 
 
 def value_top(peak: float, limit: float | None, previous: float | None = None) -> float:
@@ -31,7 +32,7 @@ def value_top(peak: float, limit: float | None, previous: float | None = None) -
     >>> value_top(38.0, None, 60.0), value_top(9.0, None, 60.0), value_top(0.0, None)
     (60.0, 10.0, 1000000.0)
     """
-    if limit and peak > limit * _FITS_LIMIT:
+    if limit and peak > limit * (_LEAVES_LIMIT if previous == limit else _FITS_LIMIT):
         return float(limit) if peak <= limit else nice_above(peak)
     if peak <= 0:
         return 1e6

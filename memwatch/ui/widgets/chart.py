@@ -42,7 +42,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def same_view(self, other: Wanted | None) -> bool:
         """Return whether a picture of `other` still belongs here, if only for a moment."""
-        if other is None or (self.tick is None and self.first != other.first):
+        if other is None or (self.tick is None) != (other.tick is None):
+            return False
+        if self.tick is None and self.first != other.first:
             return False
         return replace(self, first=other.first, tick=other.tick, limits=other.limits) == other
 
