@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
-from textual import on
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
@@ -69,9 +69,12 @@ class DashboardApp(App[None]):
         dirs: Sequence[Path] | None = None,
         driver_class: Any = None,
     ) -> None:
-        super().__init__(driver_class=driver_class or ThriftyDriver)
+        look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
+        super().__init__(
+            driver_class=driver_class or ThriftyDriver, ansi_color=look.textual.ansi or None
+        )
         self.animation_level = "none"
-        self.look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
+        self.look = look
         self.ascii_only = ascii_only
         self.bridge = Bridge(connect, self.post_message, refresh_s)
         glyphs = self.look.ascii_glyphs if ascii_only else self.look.glyphs
@@ -101,13 +104,10 @@ class DashboardApp(App[None]):
         """Fit borders to the terminal."""
         self.dashboard.set_class(self.ascii_only, "-ascii")
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Take nothing for granted: a terminal of another size may show anything."""
-        self._forget_terminal()
-
-    def _forget_terminal(self) -> None:
         if isinstance(self._driver, ThriftyDriver):
-            self._driver.forget()
+            self._driver.resize(event.size.width, event.size.height)
 
     def on_unmount(self) -> None:
         """Let the threads end."""
@@ -307,7 +307,8 @@ class DashboardApp(App[None]):
             self.say("mouse on" if self._driver.switch_mouse() else "mouse off")
 
     def _do_redraw(self) -> None:
-        self._forget_terminal()
+        if isinstance(self._driver, ThriftyDriver):
+            self._driver.forget()
         self.screen.refresh(layout=True)
 
     def _do_quit(self) -> None:

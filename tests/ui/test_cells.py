@@ -110,3 +110,19 @@ def test_a_mark_without_width_stays_on_its_letter() -> None:
 
 def test_plain_is_what_a_reset_gives() -> None:
     assert parsed("0") == parsed("") == PLAIN
+
+
+@given(st.lists(pieces(), max_size=6), st.lists(pieces(), max_size=6))
+def test_a_terminal_made_smaller_shows_nothing_of_the_larger_layout(
+    late: list[str], frame: list[str]
+) -> None:
+    small = Terminal(WIDTH, HEIGHT)
+    cells = CellScreen()
+    for row in range(2 * HEIGHT):
+        cells.feed(f"\x1b[{row + 1};1H" + "│" * 2 * WIDTH)
+    cells.resize(WIDTH, HEIGHT)
+    whole = Terminal(WIDTH, HEIGHT)
+    for shown in ["".join(late) + "\x1b[2;9H" + "x" * WIDTH, clear() + "".join(frame)]:
+        small.feed(cells.feed(shown + f"\x1b[{HEIGHT + 1};1Hbelow"))
+    whole.feed(clear() + "".join(frame))
+    assert small.seen() == whole.seen()

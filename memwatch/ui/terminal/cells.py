@@ -9,6 +9,7 @@ no text, no style and no move of the cursor goes through as it is.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 from rich.cells import cell_len
@@ -37,6 +38,7 @@ class CellScreen:
         self._wanted: dict[int, list[Cell | None]] = {}
         self._shown: dict[int, list[Cell | None]] = {}
         self._touched: set[int] = set()
+        self._size = (sys.maxsize, sys.maxsize)
         self._at = (0, 0)
         self._style = PLAIN
         self._out: list[str] = []
@@ -50,6 +52,16 @@ class CellScreen:
         self._shown.clear()
         self._terminal_at = None
         self._terminal_style = None
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Follow a terminal of another size, which may show anything now.
+
+        A terminal draws what lies beyond its edge onto the edge: neither what an earlier layout
+        left there nor a late frame of it may be sent.
+        """
+        self._size = (columns, rows)
+        self._wanted.clear()
+        self.forget()
 
     def feed(self, data: str) -> str:
         """Take output that is meant for the terminal; return what must be sent."""
@@ -76,6 +88,9 @@ class CellScreen:
 
     def _write(self, text: str) -> None:
         row, column = self._at
+        columns, rows = self._size
+        if row >= rows:
+            return
         cells = self._wanted.setdefault(row, [])
         self._touched.add(row)
         plain, blank = self._style, _blank(self._style)
@@ -84,6 +99,8 @@ class CellScreen:
             if width == 0:
                 _combine(cells, column, character)
                 continue
+            if column + width > columns:
+                break
             if len(cells) < column + width:
                 cells += [None] * (column + width - len(cells))
             _break_wide(cells, column, width)

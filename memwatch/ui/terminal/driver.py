@@ -81,6 +81,10 @@ class ThriftyDriver(LinuxDriver):
         """Send the next output whole: something else changed what the terminal shows."""
         self._cells.forget()
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Send nothing beyond the edges of a terminal of this size, and the next output whole."""
+        self._cells.resize(columns, rows)
+
     def write(self, data: str) -> None:
         """Send what changes something."""
         out = self._cells.feed(ascii_text(data) if self._ascii_only else data)
