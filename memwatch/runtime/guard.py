@@ -123,6 +123,8 @@ class Guard:
         self._ingest.read_own_log()
         self._history.prefill(self.ring)
         self._ingest.read_present()
+        if self._history.known_until_us is not None:
+            self._ingest.read_missed(self._history.known_until_us)
         self._history.prefill_events(self.ring)
         self._history.count_older(self._ingest.first_lsn)
         self._watch_writer()

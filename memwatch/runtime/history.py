@@ -35,6 +35,8 @@ class History:
         """Experiments by status that only the history knows: their segments were dropped."""
         self.limit_bytes: int | None = None
         """The limit that bound when memory was recorded last."""
+        self.known_until_us: int | None = None
+        """Time of the newest sample of the agent that is stored."""
 
     def start(self) -> None:
         """Open the history and begin to write."""
@@ -103,6 +105,8 @@ class History:
     def _until_us(self, latest: dict[str, StoredSample]) -> int:
         memory = latest.get("memory")
         self.limit_bytes = memory.limit if memory else None
+        said = (one.t_us for name, one in latest.items() if name.startswith("tier:"))
+        self.known_until_us = max(said, default=None)
         now_us = self._clock.wall_us()
         return min(max((one.t_us for one in latest.values()), default=now_us), now_us)
 

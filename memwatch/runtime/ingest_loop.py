@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from memwatch.domain.record import Batch
 from memwatch.ingest.tailer import LogTailer
 from memwatch.ingest.watcher import Watcher
 from memwatch.runtime.history_feed import HistoryFeed
@@ -17,6 +18,7 @@ from memwatch.wal.segment import WAL_DIR, segments
 
 _SWEEP_S = 1.0
 _OWN_LOG_S = 2.0
+_MISSED_S = 2.0
 
 
 class IngestLoop:
@@ -78,6 +80,20 @@ class IngestLoop:
         """Read the newest segment to its end: called once before the first snapshot."""
         while self._read_live():
             pass
+
+    def read_missed(self, known_until_us: int) -> None:
+        """Read older segments that were written while no guard was there, newest first.
+
+        Called once before the first snapshot; what takes too long is read later, as the past.
+        """
+        until = time.monotonic() + _MISSED_S
+        while time.monotonic() < until:
+            batch = self._tailer.backfill()
+            if batch is None:
+                return
+            self._take_older(batch, news=True)
+            if batch.records and batch.records[0].t_us <= known_until_us:
+                return
 
     def read_own_log(self) -> None:
         """Bring the guard's own log into the history, from where the history stands."""
@@ -142,7 +158,10 @@ class IngestLoop:
         batch = self._tailer.backfill()
         if batch is None:
             return False
-        self._ring.take(batch)
+        self._take_older(batch)
+        return True
+
+    def _take_older(self, batch: Batch, *, news: bool = False) -> None:
+        self._ring.take(batch, news=news)
         self._feed.offer(batch)
         self._older_read = True
-        return True

@@ -54,6 +54,7 @@ class ProbeLoop:
         self._lock = threading.Lock()
         """Over which process is watched, and whether it lives."""
         self._stop = threading.Event()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwatch-probe", daemon=True)
         self.period_s = profile.probe.period_s
         self.limits: tuple[Limit, ...] = ()
@@ -70,6 +71,7 @@ class ProbeLoop:
             self._identity, self._probe = identity, probe
             self.alive = None if identity else False
             self._slow_due = 0.0
+        self._wake.set()
 
     def start(self) -> None:
         """Begin to measure."""
@@ -79,6 +81,7 @@ class ProbeLoop:
     def stop(self) -> None:
         """Stop measuring."""
         self._stop.set()
+        self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
@@ -112,7 +115,9 @@ class ProbeLoop:
             due += self.period_s if self.alive is not False else _GONE_S
             now = time.monotonic()
             due = max(due, now)  # a slow look is not made up for
-            self._stop.wait(due - now)
+            if self._wake.wait(due - now):  # a new process to watch: at once
+                self._wake.clear()
+                due = time.monotonic()
 
     def _look_slowly(self) -> None:
         disk = disk_sample(self._run_dir, self._clock)

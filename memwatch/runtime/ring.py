@@ -51,11 +51,15 @@ class Ring:
         self._growth: dict[str, Growth] = {}
         self._events: deque[Event] = deque(maxlen=EVENTS)
         self._event_seq = 0
+        self._complete_since_us = 0
 
     # -- taking in ---------------------------------------------------------------------------
 
-    def take(self, batch: Batch) -> None:
-        """Fold a batch of the agent's log; older segments may come after newer ones."""
+    def take(self, batch: Batch, *, news: bool | None = None) -> None:
+        """Fold a batch of the agent's log; older segments may come after newer ones.
+
+        Its events are told when they are news: at the live end, unless said otherwise.
+        """
         with self.lock:
             self.state.fold(batch.records)
             self.state.fold_faults(batch.faults)
@@ -63,7 +67,7 @@ class Ring:
             for record in batch.records:
                 if record.kind == "sample":
                     self._take_tiers(record)
-                elif batch.live:
+                elif batch.live if news is None else news:
                     self._tell(event_of(record))
             for fault in batch.faults:
                 self._tell_fault(fault, batch.records)
@@ -126,7 +130,10 @@ class Ring:
             self._growth[resource] = growth
 
     def prefill_events(self, stored: Iterable[Event]) -> None:
-        """Put stored events before those of the present segment: once, before anyone looks."""
+        """Put stored events before those that were just read: once, before anyone looks.
+
+        Between the two there may be some that come into the history only later.
+        """
         with self.lock:
             held = list(self._events)
             texts = {event.text for event in held if event.kind == "fault"}
@@ -137,6 +144,7 @@ class Ring:
                 if (event.origin == "guard" or first_us is None or event.t_us < first_us)
                 and event.text not in texts
             ]
+            self._complete_since_us = self._clock.wall_us() if first_us is None else first_us
             merged = sorted([*older, *held], key=lambda event: event.t_us)[-EVENTS:]
             self._event_seq = 0
             self._events.clear()
@@ -226,7 +234,8 @@ class Ring:
         Faults of older segments come late and prove nothing.
         """
         with self.lock:
-            return min((e.t_us for e in self._events if e.kind != "fault"), default=None)
+            held = [event.t_us for event in self._events if event.kind != "fault"]
+            return max(min(held), self._complete_since_us) if held else None
 
     def events_between(self, t0_us: int, t1_us: int) -> list[Event]:
         """Return the events held of [t0_us, t1_us), in order of time."""

@@ -1,0 +1,1 @@
+"""Real processes, end to end."""

@@ -1,0 +1,149 @@
+"""One guard a run: how it begins, is found, is told to end, and ends by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from memwatch.runtime.attach import Attachment
+from tests.e2e.stage import Stage, exists
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with Stage() as stage:
+        yield stage
+
+
+def test_a_second_guard_says_so_and_goes(stage: Stage) -> None:
+    puppet = stage.puppet("single")
+    guard = stage.guard(puppet.run_dir)
+    second = stage.cli("guard", str(puppet.run_dir))
+    assert second.returncode == 0
+    assert second.stdout == f"already guarded by process {guard.pid}\n"
+    assert second.stderr == ""
+    assert guard.alive
+
+
+def test_detached_it_outlives_its_caller_and_is_stopped_by_name(stage: Stage) -> None:
+    puppet = stage.puppet("detached")
+    begun = stage.cli("guard", str(puppet.run_dir), "--detach")
+    assert begun.returncode == 0
+    attachment = Attachment(puppet.run_dir)
+    pid = attachment.guard_pid
+    assert pid is not None
+    assert begun.stdout == (
+        f"guard {pid} watches {puppet.run_id}; end it with: memwatch guard --stop {puppet.run_id}\n"
+    )
+    assert os.getsid(pid) == pid, "no terminal can take it along"
+    again = stage.cli("guard", str(puppet.run_dir), "--detach")
+    assert f"guard {pid} watches" in again.stdout
+    stopped = stage.cli("guard", "--stop", puppet.run_id)
+    assert (stopped.returncode, stopped.stderr) == (0, "")
+    assert stopped.stdout == f"guard of {puppet.run_id} ended; the agent goes on\n"
+    wait_for(lambda: not exists(pid), "the guard gone")
+    assert puppet.alive
+    assert not attachment.socket.exists()
+    nobody = stage.cli("guard", "--stop", puppet.run_id)
+    assert nobody.returncode == 2
+    assert nobody.stderr == f"memwatch: no guard watches {puppet.run_id}\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_in_the_foreground_a_signal_ends_it_cleanly(stage: Stage, number: signal.Signals) -> None:
+    """A hang-up as well: who wants it to stay detaches it."""
+    puppet = stage.puppet(f"signal-{number}")
+    guard = stage.guard(puppet.run_dir)
+    guard.kill(number)
+    assert guard.wait() == 0
+    out, err = guard.popen.communicate()
+    assert out == f"watching {puppet.run_id}, pid {guard.pid}; it does not act\n"
+    assert err == ""
+    attachment = Attachment(puppet.run_dir)
+    assert attachment.guard_pid is None
+    assert not attachment.socket.exists()
+    assert puppet.alive
+
+
+def test_what_nohup_made_it_ignore_it_ignores(stage: Stage) -> None:
+    puppet = stage.puppet("nohup")
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    guard = stage.start(["-c", code, "-m", "memwatch", "guard", str(puppet.run_dir)])
+    session = stage.session(puppet.run_dir)
+    guard.kill(signal.SIGHUP)
+    newest = session.latest(0, 5.0)
+    assert newest is not None
+    later = session.latest(newest.seq + 1, 5.0)
+    assert later is not None
+    assert guard.alive
+    session.close()
+
+
+def test_it_stays_a_while_after_the_end_and_then_goes(stage: Stage) -> None:
+    puppet = stage.puppet("linger")
+    guard = stage.short_guard(puppet.run_dir, linger_s=1.0)
+    session = stage.session(puppet.run_dir)
+    assert session.latest(0, 5.0) is not None
+    puppet.ask("close")
+    stage.wait_status(puppet.run_dir, lambda s: s["run"]["state"] == "ended", "the end")
+    seq = 0
+    for _ in range(4):  # seconds, about: longer than it would linger
+        newest = session.latest(seq, 5.0)
+        assert newest is not None, "while somebody looks it stays"
+        seq = newest.seq
+    assert guard.alive
+    session.close()
+    assert guard.wait() == 0
+
+
+def test_it_does_not_leave_while_the_run_lives(stage: Stage) -> None:
+    puppet = stage.puppet("alone")
+    guard = stage.short_guard(puppet.run_dir, linger_s=0.2)
+    first = stage.status(puppet.run_dir)["seq"]
+    stage.wait_status(puppet.run_dir, lambda s: s["seq"] > first + 2, "some time")
+    assert guard.alive
+
+
+def test_a_failing_thread_ends_it_with_words(stage: Stage) -> None:
+    puppet = stage.puppet("defect")
+    code = (
+        "import sys, memwatch.runtime.ingest_loop as loop\n"
+        "def fail(self): raise ArithmeticError('a defect of ours')\n"
+        "loop.IngestLoop._pass = fail\n"
+        "from memwatch.cli import main; sys.exit(main(['guard', sys.argv[1]]))"
+    )
+    guard = stage.start(["-c", code, str(puppet.run_dir)])
+    assert guard.wait() == 1
+    _, err = guard.popen.communicate()
+    assert "a defect of ours" in err
+    assert Attachment(puppet.run_dir).guard_pid is None
+
+
+def test_a_home_that_cannot_be_written_is_one_sentence(stage: Stage) -> None:
+    puppet = stage.puppet("homeless")
+    blocked = stage.folder / "a-file"
+    blocked.write_text("in the way")
+    env = {**stage.env, "MEMWATCH_HOME": str(blocked / "home")}
+    done = subprocess.run(
+        [sys.executable, "-m", "memwatch", "guard", str(puppet.run_dir)],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("memwatch: Not a directory")
+    assert done.stderr.count("\n") == 1
