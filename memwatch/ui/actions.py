@@ -13,7 +13,7 @@ from msgspec import Struct
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.ui.panels.header import PAST
+from memwatch.ui.frame import PAST
 
 Group = Literal["look", "act"]
 

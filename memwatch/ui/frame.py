@@ -10,6 +10,8 @@ from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.ui.view import Bounds, View
 
 DAY_US = 86_400_000_000
+PAST = frozenset({"ended", "crashed", "killed"})
+"""States of a run that is over."""
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -59,7 +61,13 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def stale(self) -> bool:
         """What is shown is not what is: the guard is gone or silent."""
-        return self.link.state == "lost" or self.link.age_s > self.silence_s
+        return self.link.state == "lost" or self.silent
+
+    @property
+    def silent(self) -> bool:
+        """The guard should have told something by now; a run that is over has no news."""
+        over = self.snapshot is not None and self.snapshot.run.state in PAST
+        return not over and self.link.age_s > self.silence_s
 
     @property
     def silence_s(self) -> float:

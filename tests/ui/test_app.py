@@ -255,6 +255,19 @@ async def test_hostile_and_wide_strings_do_no_harm() -> None:
             assert "[red]記憶體" in text or size == (40, 12)
 
 
+async def test_no_color_means_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(FakeRun()) as (app, pilot):
+        for key in ("tab", "question_mark"):
+            await pilot.press(key)
+            await settle(pilot)
+            for strip in app.screen._compositor.render_strips():
+                for _, style, _ in strip:
+                    colors = (style.color, style.bgcolor) if style else ()
+                    assert all(color is None or color.is_default for color in colors)
+        assert "PROCS watch" in screen_text(app)
+
+
 async def test_ascii_only_sends_nothing_else() -> None:
     async with opened(FakeRun(), ascii_only=True) as (app, pilot):
         assert screen_text(app).isascii()

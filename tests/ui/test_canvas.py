@@ -70,6 +70,13 @@ def test_picture_has_axes_labels_marks_and_the_width_it_was_given() -> None:
     assert rows[-1].startswith("     └┴08:00─")
 
 
+def test_labels_are_short_where_there_is_little_room() -> None:
+    columns = plot_columns(56)
+    model = chart_model(course([70.0] * columns), LIMITS, 12)
+    ends = [row.split()[-1] for row in texts(picture(model, drawn(model), ASCII, 56))[:12]]
+    assert [end for end in ends if end.isalpha()] == ["limit", "hard", "intervene", "warn"]
+
+
 def test_picture_says_when_nothing_was_recorded() -> None:
     model = chart_model(course([None] * 40), LIMITS, 6)
     assert "nothing recorded" in "\n".join(texts(picture(model, drawn(model), ASCII, 80)))

@@ -141,7 +141,7 @@ def test_recovery_without_a_complete_full_checkpoint_says_so() -> None:
 
 def test_processes_name_orphans_in_words() -> None:
     rows = texts(processes(frame_of(), 60, 9))
-    assert rows[0] == "3 processes, 9 threads, 41 descriptors, 1 ORPHAN"
+    assert rows[0] == "3 processes, 1 ORPHAN, 9 threads, 41 descriptors"
     assert "sleep (orphan)" in rows[-1]
     assert texts(processes(changed(processes=Processes()), 60, 9)) == ["not measured yet"]
 
@@ -197,6 +197,14 @@ def test_the_leak_is_offered_only_where_the_agent_takes_it() -> None:
 def test_what_we_cost_is_the_sum_of_guard_and_viewer() -> None:
     own = OwnCost(rss_bytes=45_000_000, cpu_percent=1.1, terminal_bytes_per_s=430.0)
     assert text_of(own_cost(frame_of(own=own))) == "us 128M 1.9% 0.4kB/s "
+
+
+def test_what_each_costs_is_said_where_there_is_room() -> None:
+    own = OwnCost(rss_bytes=45_000_000, cpu_percent=1.1, terminal_bytes_per_s=430.0)
+    assert text_of(footer(frame_of(own=own), 160)).endswith(
+        "guard 83M 0.8%  viewer 45M 1.1% 0.4kB/s "
+    )
+    assert "guard" not in text_of(footer(Frame(), 160))
 
 
 def test_tabs_mark_the_panel_in_front_without_colour() -> None:

@@ -146,6 +146,14 @@ def test_a_silent_guard_is_said_too() -> None:
     assert texts(banner(frame, 80)) == [" no news from the guard for 7s, what you see is old"]
 
 
+def test_a_run_that_is_over_has_no_news_and_that_is_no_alarm() -> None:
+    run = replace(snapshot_of().run, state="ended", ended_us=snapshot_of().t_us)
+    frame = replace(changed(run=run), link=Link(state="live", age_s=300.0))
+    assert [text.split(":")[0] for text in texts(banner(frame, 80))] == [" PAST RUN"]
+    assert not frame.stale
+    assert replace(frame, link=Link(state="lost", why="x")).stale
+
+
 @pytest.mark.parametrize(
     ("state", "text"),
     [

@@ -33,6 +33,8 @@ class Threshold(Struct, frozen=True):
 
     row: int
     label: str
+    short: str
+    """For a chart with little room."""
     style: str
 
 
@@ -139,7 +141,7 @@ def _thresholds(
         else:
             above.append((name, share, style))
     lines = tuple(
-        Threshold(row, _threshold_label(found, limits), found[0][2])
+        Threshold(row, _threshold_label(found, limits), found[0][0][:9], found[0][2])
         for row, found in sorted(rows_of.items())
     )
     if not above:

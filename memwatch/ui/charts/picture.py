@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
@@ -12,7 +12,7 @@ from memwatch.domain.units import bytes_text
 from memwatch.ui.charts.course import OTHERS, layer_names
 from memwatch.ui.charts.model import ChartModel
 from memwatch.ui.frame import Glyphs
-from memwatch.ui.line import Line, cut_line, fit, width_of
+from memwatch.ui.line import Line, Span, cut_line, fit, width_of
 
 LEFT = 6
 """Cells of the value axis."""
@@ -45,15 +45,24 @@ def picture(model: ChartModel, rows: Sequence[str], glyphs: Glyphs, width: int) 
         threshold = thresholds.get(row)
         line: Line = [(f"{values.get(row, ''):>{LEFT - 1}}", "dim"), ("│", "dim")]
         line += _coloured(row_text, styles, glyphs.line, threshold.style if threshold else "dim")
-        label, style = (threshold.label, threshold.style) if threshold else ("", "")
-        if model.beyond and row == model.rows and not threshold:
-            label, style = f"↑ {model.beyond}", "dim"
-        line.append((fit(f" {label}" if label else "", room), style))
+        line.append(_label(model, row, room))
         lines.append(line)
     if model.empty and len(lines) > 2:
         note = "nothing recorded in this span"
         lines[len(rows) // 2] = [(" " * LEFT, ""), (fit(note, width - LEFT), "dim")]
     return [*lines, _marks(model, width), _time_axis(model, width)]
+
+
+def _label(model: ChartModel, row: int, room: int) -> Span:
+    """Return what stands at the right end of a row: its threshold, or the next one above."""
+    threshold = next((line for line in model.thresholds if line.row == row), None)
+    label, style = "", ""
+    if threshold is not None:
+        label = threshold.label if cell_len(threshold.label) < room else threshold.short
+        style = threshold.style
+    elif model.beyond and row == model.rows:
+        label, style = f"↑ {model.beyond}", "dim"
+    return fit(f" {label}" if label else "", room), style
 
 
 def glyph_styles(tiers: int, glyphs: Glyphs) -> dict[str, str]:

@@ -18,7 +18,7 @@ _LAST_TO_GO = ("quit", "help", "checkpoint", "note", "leak", "freeze", "zoom_in"
 def footer(frame: Frame, width: int) -> Line:
     """Return the keys, or what there is to say; greyed ones cannot be used now."""
     word = _word(frame)
-    cost = own_cost(frame) if width >= 110 else []
+    cost = each_cost(frame) if width >= 150 else own_cost(frame) if width >= 110 else []
     if word:
         return spread([(" ", ""), *word], cost, width)
     offered = _offered(frame)
@@ -63,6 +63,18 @@ def tabs(frame: Frame, width: int) -> Line:
         text = f"[{number} {name}]" if front else f" {number} {name} "
         line.append((text, "strong" if front else "dim"))
     return spread(line, own_cost(frame), width)
+
+
+def each_cost(frame: Frame) -> Line:
+    """Return what guard and viewer cost, each for itself."""
+    own, guard = frame.own, frame.snapshot.guard.own if frame.snapshot else None
+    parts: list[str] = []
+    if guard is not None and guard.rss_bytes is not None:
+        parts.append(f"guard {bytes_text(guard.rss_bytes)} {percent_text(guard.cpu_percent)}")
+    if own.rss_bytes is not None:
+        viewer = f"viewer {bytes_text(own.rss_bytes)} {percent_text(own.cpu_percent)}"
+        parts.append(f"{viewer} {speed_text(own.terminal_bytes_per_s)}")
+    return [("  ".join(parts) + " ", "dim")] if parts else []
 
 
 def own_cost(frame: Frame) -> Line:

@@ -6,12 +6,9 @@ from memwatch.domain.snapshot import RunInfo, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
 from memwatch.ui.format import age_text, clock_text, moment_text
-from memwatch.ui.frame import Frame
+from memwatch.ui.frame import PAST, Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
 from memwatch.ui.view import window_s
-
-PAST = frozenset({"ended", "crashed", "killed"})
-"""States of a run that is over."""
 
 _STATE_STYLES = {
     "running": "ok",
@@ -95,7 +92,7 @@ def _lost(frame: Frame) -> tuple[str, str]:
     age = age_text(link.age_s)
     if link.state == "lost":
         return f"guard gone, last data {age} old, reconnecting… ({inert(link.why, 80)})", "alarm"
-    if link.age_s > frame.silence_s:
+    if frame.silent:
         return f"no news from the guard for {age}, what you see is old", "alarm"
     return "", ""
 

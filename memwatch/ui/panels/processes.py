@@ -29,12 +29,12 @@ def processes(frame: Frame, width: int, height: int) -> list[Line]:
     found = snapshot.processes
     if not found.count:
         return [[("not measured yet", "dim")]]
-    parts = [f"{found.count} process{'' if found.count == 1 else 'es'}", f"{found.threads} threads"]
-    if found.fds is not None:
-        parts.append(f"{count_text(found.fds)} descriptors")
-    head: Line = [(", ".join(parts), "")]
+    head: Line = [(f"{found.count} process{'' if found.count == 1 else 'es'}", "")]
     if found.orphans:
         head.append((f", {found.orphans} ORPHAN{'' if found.orphans == 1 else 'S'}", "warn"))
+    head.append((f", {found.threads} threads", ""))
+    if found.fds is not None:
+        head.append((f", {count_text(found.fds)} descriptors", ""))
     rows = [_row(member) for member in found.members]
     lines = [cut_line(head, width), *table(_COLUMNS, rows, width)]
     return lines[:height]
