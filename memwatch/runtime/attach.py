@@ -12,13 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-from memwatch.config.locations import run_home, socket_path
+from memwatch.config.locations import run_home
 from memwatch.domain.errors import SessionError
 from memwatch.domain.text import inert
 from memwatch.host.lock import holder
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.client import GuardSession
-from memwatch.runtime.target import run_key
+from memwatch.runtime.target import run_key, socket_of
 
 START_TIMEOUT_S = 20.0
 _POLL_S = 0.02
@@ -34,7 +34,11 @@ class Attachment:
         self.path = opened.path
         self.run_id = opened.manifest.run_id
         self.key = run_key(opened.path, self.run_id)
-        self.socket = socket_path(self.key)
+
+    @property
+    def socket(self) -> Path:
+        """Where the guard of this run listens, or would."""
+        return socket_of(self.key)
 
     @property
     def shown(self) -> str:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memwatch.analytics.lights import PAST
-from memwatch.config.locations import home, socket_path
+from memwatch.config.locations import home
 from memwatch.domain.errors import SessionError, TargetError
 from memwatch.host.lock import holder
 from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.meta import Meta, read_meta
+from memwatch.runtime.target import socket_of
 from memwatch.runtime.thin_client import status_json
 from memwatch.runtime.writer import writer_of
 
@@ -61,7 +62,7 @@ def _listed(folder: Path, meta: Meta) -> Listed:
 def _fresh(meta: Meta) -> Meta:
     """Ask the guard: its file may be a minute old."""
     try:
-        status = msgspec.json.decode(status_json(str(socket_path(meta.run_key))))
+        status = msgspec.json.decode(status_json(str(socket_of(meta.run_key))))
         memory: dict[str, Any] = next((r for r in status["resources"] if r["name"] == "memory"), {})
         middle = status["windows"][1]
         fresh = {

@@ -44,6 +44,8 @@ class Meta(Struct, frozen=True, kw_only=True):
     time_to_limit_s: tuple[float, float] | None = None
     checkpoint_age_s: float | None = None
     guard_pid: int = 0
+    socket: str = ""
+    """Where that guard listens: its environment may name another place than ours."""
 
 
 def write_meta(folder: Path, meta: Meta) -> None:

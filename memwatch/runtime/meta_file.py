@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from memwatch.config.locations import socket_path
 from memwatch.domain.clock import Clock
 from memwatch.domain.snapshot import Snapshot
 from memwatch.runtime.meta import Meta, read_meta, write_meta
@@ -63,6 +64,7 @@ class MetaFile:
             time_to_limit_s=memory.time_to_limit_s if memory else None,
             checkpoint_age_s=snapshot.checkpoints.age_s,
             guard_pid=0 if final else snapshot.guard.pid,
+            socket="" if final else str(socket_path(self._run_key)),
         )
         with contextlib.suppress(OSError):
             write_meta(self._home, meta)

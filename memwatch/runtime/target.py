@@ -56,7 +56,15 @@ def guard_socket(path: Path) -> Path | None:
     run_id = manifest.get("run_id") if manifest else None
     if not isinstance(run_id, str) or not run_id:
         return None
-    return socket_path(run_key(path, run_id))
+    return socket_of(run_key(path, run_id))
+
+
+def socket_of(key: str) -> Path:
+    """Return where the guard of a run says it listens, else where it would."""
+    said = (read_json(run_home(key) / META_FILE) or {}).get("socket")
+    return (
+        Path(said) if isinstance(said, str) and said and Path(said).exists() else socket_path(key)
+    )
 
 
 def resolve(name: str) -> Path:
