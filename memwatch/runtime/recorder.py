@@ -80,13 +80,13 @@ class Recorder:
                 try:
                     self._log.close()
                 except LogError as error:
-                    self._why = str(error)
+                    self._why = _words(error)
 
     def _start(self) -> None:
         try:
             self._log = self._open()
         except LogError as error:
-            self._why = str(error)
+            self._why = _words(error)
             self._failed(self._clock.wall_us(), self._clock.boot_us())
 
     def _try(self, kind: str, members: dict[str, Any], sync: bool) -> int | None:
@@ -95,7 +95,7 @@ class Recorder:
                 self._log = self._open()
             return self._log.append(kind, members, sync=sync)
         except LogError as error:
-            self._why = str(error)
+            self._why = _words(error)
             return None
 
     def _failed(self, now_us: int, boot_us: int) -> None:
@@ -114,3 +114,11 @@ class Recorder:
         self._since_us, self._why = None, ""
         self.on_gap(Record(lsn, now_us, boot_us, "gap", gap))
         return True
+
+
+def _words(error: LogError) -> str:
+    """Return what a person must know: why, without the place that all records go to."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"guard.wal: {cause.strerror}"
+    return f"guard.wal: {str(error).rpartition(': ')[2].partition(';')[0]}"

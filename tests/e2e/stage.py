@@ -105,7 +105,7 @@ class Stage:
             "PYTHONPATH": str(ROOT),
         }
         self._before = {name: os.environ.get(name) for name in _OURS}
-        self._processes: list[Process] = []
+        self.processes: list[Process] = []
         self._sessions: list[GuardSession] = []
         self.profile("quick", QUICK)
 
@@ -125,7 +125,7 @@ class Stage:
     ) -> None:
         for session in self._sessions:
             session.close()
-        for process in reversed(self._processes):
+        for process in reversed(self.processes):
             process.end()
         for name, value in self._before.items():
             if value is None:
@@ -147,7 +147,7 @@ class Stage:
         asked = json.dumps({"profile": "quick", **options})
         popen = self._popen([str(AGENT), str(run_dir), asked], stdin=subprocess.PIPE)
         puppet = Puppet(popen, run_dir)
-        self._processes.append(puppet)
+        self.processes.append(puppet)
         return puppet
 
     def guard(self, run_dir: Path, *options: str) -> Process:
@@ -166,7 +166,7 @@ class Stage:
     def start(self, words: list[str]) -> Process:
         """Start a Python program."""
         process = Process(self._popen(words, stdin=subprocess.DEVNULL))
-        self._processes.append(process)
+        self.processes.append(process)
         return process
 
     def cli(self, *words: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:

@@ -73,7 +73,8 @@ def test_a_full_disk_at_any_append(bench: Bench, failing_append: int, short: boo
         assert (record.lsn == 0) == (number >= failing_append)
         bench.clock.advance_s(1)
     assert recorder.since_us == failed_us
-    assert recorder.why
+    why = "the device took only a part of a record" if short else "No space left on device"
+    assert recorder.why == f"guard.wal: {why}"
     bench.files.heal()
     bench.clock.advance_s(RETRY_S)
     healed_us = bench.clock.wall_us()
@@ -144,7 +145,7 @@ def test_a_device_that_fails_to_sync_is_told_and_left(bench: Bench) -> None:
     bench.files.error = errno.EIO
     bench.files.fail_all("fsync", "sync_data")
     assert recorder.append("intervention", {"id": "a"}, sync=True).lsn == 0
-    assert "device" in recorder.why
+    assert recorder.why == "guard.wal: Input/output error"
     bench.files.heal()
     bench.clock.advance_s(RETRY_S)
     assert recorder.append("probe", {}).lsn > 0
