@@ -47,7 +47,8 @@ def run(words: list[str]) -> int:
 
 def require_terminal() -> None:
     """Refuse, before anything is started, to draw where there is no screen."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream is not None and stream.isatty() for stream in streams):
         raise UsageError(
             "the dashboard needs a terminal; without one there are "
             "`memwatch status --json` and `memwatch demo --headless`"

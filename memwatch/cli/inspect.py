@@ -124,7 +124,8 @@ def _lines(report: dict[str, Any]) -> list[str]:
     if report["torn_bytes"]:
         lines.append(f"the last line is not complete yet: {report['torn_bytes']} bytes")
     if report["unknown_kinds"]:
-        lines.append(f"{report['unknown_kinds']} records of kinds this version does not know")
+        unknown = _number(report["unknown_kinds"], "record")
+        lines.append(f"{unknown} of a kind that this version does not know")
     return lines + _damage(report)
 
 

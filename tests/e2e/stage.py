@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from memwatch.domain.errors import SessionError
+from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.runtime.attach import Attachment
 from memwatch.runtime.client import GuardSession
 from memwatch.runtime.thin_client import status_json
@@ -99,7 +99,7 @@ class Stage:
         self.folder = Path(tempfile.mkdtemp(prefix="mw-"))
         self.home = self.folder / "home"
         self.env = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "MEMWATCH"))},
+            **{k: v for k, v in os.environ.items() if not k.startswith(_NOT_HANDED_ON)},
             "MEMWATCH_HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "PYTHONPATH": str(ROOT),
@@ -231,6 +231,7 @@ class Stage:
         )
 
 
+_NOT_HANDED_ON = ("XDG_", "MEMWATCH", "PYTHON")
 _OURS = ("MEMWATCH_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME")
 
 
@@ -274,5 +275,37 @@ def _answers(run_dir: Path) -> bool:
     try:
         status_json(str(Attachment(run_dir).socket))
     except SessionError:
+        return False
+    return True
+
+
+def files(folder: Path) -> list[str]:
+    """Return the files below a folder."""
+    return sorted(str(path) for path in folder.rglob("*") if not path.is_dir())
+
+
+def processes_of(folder: Path) -> list[int]:
+    """Return the processes whose command line names a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue
+        if os.fsencode(folder) in text and exists(int(path.parent.name)):
+            found.append(int(path.parent.name))
+    return found
+
+
+def demo_run(stage: Stage) -> Path | None:
+    """Return the run directory of the demo that runs here."""
+    return next((path for path in (stage.home / "demo").glob("*") if is_run(path)), None)
+
+
+def is_run(path: Path) -> bool:
+    """Say whether a run can be opened there."""
+    try:
+        Attachment(path)
+    except MemwatchError:
         return False
     return True

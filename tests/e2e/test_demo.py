@@ -8,14 +8,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memwatch.domain.errors import MemwatchError
-from memwatch.runtime.attach import Attachment
-from tests.e2e.stage import Process, Stage, exists, light, memory
+from tests.e2e.stage import (
+    Process,
+    Stage,
+    demo_run,
+    exists,
+    files,
+    is_run,
+    light,
+    memory,
+    processes_of,
+)
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.e2e
@@ -27,23 +34,6 @@ MB = 1_000_000
 def stage() -> Iterator[Stage]:
     with Stage() as stage:
         yield stage
-
-
-def files(folder: Path) -> list[str]:
-    return sorted(str(path) for path in folder.rglob("*") if not path.is_dir())
-
-
-def processes_of(folder: Path) -> list[int]:
-    """Return the processes whose command line names a folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            text = path.read_bytes()
-        except OSError:
-            continue
-        if os.fsencode(folder) in text and exists(int(path.parent.name)):
-            found.append(int(path.parent.name))
-    return found
 
 
 def test_headless_prints_the_last_status_and_leaves_nothing(stage: Stage) -> None:
@@ -65,7 +55,7 @@ def test_headless_prints_the_last_status_and_leaves_nothing(stage: Stage) -> Non
 
 def test_headless_as_text_and_listed_while_it_lives(stage: Stage) -> None:
     demo = stage.start(["-m", "memwatch", "demo", "--headless", "--seconds", "5"])
-    run_dir = wait_for(lambda: _run_of(stage), "the demo's run")
+    run_dir = wait_for(lambda: demo_run(stage), "the demo's run")
     stage.session(run_dir).close()
     listed = json.loads(stage.cli("ls", "--json").stdout)["runs"]
     assert [(run["agent"], run["state"], run["guarded"]) for run in listed] == [
@@ -84,7 +74,7 @@ def test_headless_as_text_and_listed_while_it_lives(stage: Stage) -> None:
 
 def test_the_leak_is_real_and_stops(stage: Stage) -> None:
     demo = stage.start(["-m", "memwatch", "demo", "--headless", "--seconds", "40"])
-    run_dir = wait_for(lambda: _run_of(stage), "the demo's run")
+    run_dir = wait_for(lambda: demo_run(stage), "the demo's run")
     stage.session(run_dir).close()
     before = memory(stage.status(run_dir))["used"]
     assert stage.cli("demo", "leak", "2000").returncode == 0
@@ -109,7 +99,7 @@ def test_a_leak_without_a_demo_is_one_sentence(stage: Stage) -> None:
 
 def test_killed_callers_leave_nothing(stage: Stage) -> None:
     demo = stage.start(["-m", "memwatch", "demo", "--headless", "--seconds", "60"])
-    run_dir = wait_for(lambda: _run_of(stage), "the demo's run")
+    run_dir = wait_for(lambda: demo_run(stage), "the demo's run")
     stage.session(run_dir).close()
     assert len(processes_of(stage.folder)) == 3, "keeper, engine and guard"
     demo.kill()
@@ -143,7 +133,7 @@ class Keeper(Process):
 def test_a_keeper_whose_caller_vanished_stays_a_while(stage: Stage) -> None:
     keeper = Keeper(stage, stay_s=2.0)
     try:
-        wait_for(lambda: _is_run(keeper.run_dir), "the run")
+        wait_for(lambda: is_run(keeper.run_dir), "the run")
         assert stage.cli("guard", str(keeper.run_dir), "--detach").returncode == 0
         keeper.say("")
         seq = stage.status(keeper.run_dir)["seq"]
@@ -160,7 +150,7 @@ def test_a_keeper_whose_caller_vanished_stays_a_while(stage: Stage) -> None:
 def test_a_keeper_ends_when_told(stage: Stage, how: str) -> None:
     keeper = Keeper(stage, stay_s=600.0)
     try:
-        wait_for(lambda: _is_run(keeper.run_dir), "the run")
+        wait_for(lambda: is_run(keeper.run_dir), "the run")
         if how == "quit":
             keeper.say("quit\n")
         else:
@@ -175,7 +165,7 @@ def test_a_keeper_ends_when_told(stage: Stage, how: str) -> None:
 def test_a_keeper_ends_an_engine_that_does_not_listen(stage: Stage) -> None:
     keeper = Keeper(stage, stay_s=600.0)
     try:
-        wait_for(lambda: _is_run(keeper.run_dir), "the run")
+        wait_for(lambda: is_run(keeper.run_dir), "the run")
         (engine,) = (pid for pid in processes_of(stage.folder) if pid != keeper.pid)
         os.kill(engine, signal.SIGSTOP)
         keeper.say("quit\n")
@@ -188,15 +178,3 @@ def test_a_keeper_ends_an_engine_that_does_not_listen(stage: Stage) -> None:
 def _unaccounted(status: dict[str, Any]) -> float:
     found = (r["used"] for r in status["resources"] if r["name"] == "unaccounted")
     return float(next(found, 0.0))
-
-
-def _run_of(stage: Stage) -> Path | None:
-    return next((path for path in (stage.home / "demo").glob("*") if _is_run(path)), None)
-
-
-def _is_run(path: Path) -> bool:
-    try:
-        Attachment(path)
-    except MemwatchError:
-        return False
-    return True

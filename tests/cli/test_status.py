@@ -1,0 +1,156 @@
+"""`status` and `ls`: exit statuses, one line, and words that a newcomer understands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from memwatch.cli.status import exit_status
+from memwatch.cli.status_text import status_line, status_text, worst_word
+from memwatch.domain.snapshot import GuardInfo
+from tests.e2e.stage import Stage
+from tests.runtime.watched import MB, Watched
+
+Status = dict[str, Any]
+
+
+def status_of(watched: Watched, **facts: Any) -> Status:
+    found: Status = msgspec.json.decode(msgspec.json.encode(watched.snapshot(**facts)))
+    return found
+
+
+def at_work(used: int = 50) -> Watched:
+    """Return a run that uses `used` of 100 MB."""
+    watched = Watched()
+    watched.begin(limits={"memory_bytes": 100 * MB})
+    watched.say("experiment.begin", x=7, title="level 9", phase="exploration")
+    watched.look(used * MB)
+    return watched
+
+
+@pytest.mark.parametrize(("used", "expected"), [(50, 0), (65, 0), (76, 1), (91, 1), (96, 1)])
+def test_exit_status_by_level(used: int, expected: int) -> None:
+    assert exit_status(status_of(at_work(used))) == expected
+
+
+def test_exit_status_by_state() -> None:
+    assert exit_status(status_of(at_work(), alive=False)) == 1, "crashed"
+    silent = at_work()
+    silent.clock.advance_s(100)
+    assert exit_status(status_of(silent)) == 1
+    for status, expected in (("done", 0), ("crashed", 1), ("killed", 1)):
+        over = at_work(80)
+        over.say("run.end", status=status)
+        assert exit_status(status_of(over, alive=False)) == expected
+
+
+def test_exit_status_when_nothing_is_recorded() -> None:
+    lost = GuardInfo(pid=9, recording=False, not_recording_why="guard.wal: No space left on device")
+    assert exit_status(status_of(at_work(), guard=lost)) == 1
+    nobody = GuardInfo(engine="off", recording=False, not_recording_why="no guard watches this run")
+    assert exit_status(status_of(at_work(), guard=nobody)) == 1
+
+
+def test_one_line_starts_with_the_worst_word() -> None:
+    assert status_line(status_of(at_work())) == ("ok run-1 RUNNING mem 50% 50M exp 7 ckpt –")
+    assert status_line(status_of(at_work(80))).startswith("ACT run-1 RUNNING mem 80% 80M")
+    lost = GuardInfo(pid=9, recording=False)
+    assert status_line(status_of(at_work(), guard=lost)).startswith("CRIT NOT RECORDING run-1")
+    nobody = GuardInfo(engine="off", recording=False)
+    assert status_line(status_of(at_work(), guard=nobody)).startswith("ok NO GUARD run-1")
+
+
+def test_one_line_fits_a_status_bar() -> None:
+    watched = at_work(80)
+    watched.live(70, 80 * MB, grow=MB)
+    status = status_of(watched, guard=GuardInfo(pid=9, recording=False))
+    status["run"]["id"] = "an-extremely-long-name-of-a-run" * 5
+    status["run"]["state"] = "read_only"
+    line = status_line(status)
+    assert len(line) <= 80
+    assert "READ-ONLY" in line
+
+
+def test_a_page_says_what_a_newcomer_asks() -> None:
+    text = status_text(status_of(at_work(80)))
+    first, second, third = text.splitlines()[:3]
+    assert first == "run-1  searcher pid 4242  RUNNING  up 0.0ms"
+    assert second == "experiment 7 level 9 (exploration)"
+    assert third == "guard observes, pid 99"
+    assert "MEMORY  ACT     80% 80M/100M" in text
+    assert "limit: stated by the agent" in text
+
+
+def test_a_page_of_a_run_that_nobody_watches() -> None:
+    nobody = GuardInfo(engine="off", recording=False, not_recording_why="no guard watches this run")
+    text = status_text(status_of(at_work(), guard=nobody))
+    assert "no guard watches this run: nothing is recorded" in text
+    assert "DISK    no data" in text
+    over = status_text(status_of(at_work(), guard=GuardInfo(engine="off"), alive=False))
+    assert "no guard: the run is over" in over
+    assert "ended: the process is gone and its log names no end" in over
+
+
+def test_the_worst_word() -> None:
+    def shown(*words: str) -> Status:
+        return {"lights": [{"word": word} for word in words]}
+
+    assert worst_word(shown("ok", "watch", "CRIT", "ACT")) == "CRIT"
+    assert worst_word(shown("no data", "ok")) == "ok"
+    assert worst_word(shown("no data")) == "no data"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Stage]:
+    with Stage() as stage:
+        yield stage
+
+
+def test_unwatched_then_watched_then_past(shared: Stage) -> None:
+    puppet = shared.puppet()
+    puppet.ask("experiments", 2)
+    place = str(puppet.run_dir)
+    unwatched = shared.cli("status", place)
+    assert unwatched.returncode == 1
+    assert "no guard watches this run" in unwatched.stdout
+    assert not shared.home.exists(), "a look writes nothing"
+    guard = shared.guard(puppet.run_dir)
+    for words in ([place], [puppet.run_id], []):
+        watched = shared.cli("status", *words)
+        assert (watched.returncode, watched.stderr) == (0, "")
+        assert f"guard observes, pid {guard.pid}" in watched.stdout
+    (listed,) = json.loads(shared.cli("ls", "--json").stdout)["runs"]
+    assert (listed["id"], listed["state"], listed["live"]) == (puppet.run_id, "running", True)
+    guard.kill()
+    guard.wait()
+    (listed,) = json.loads(shared.cli("ls", "--json").stdout)["runs"]
+    assert (listed["state"], listed["guarded"], listed["live"]) == (
+        "running, unwatched",
+        False,
+        True,
+    )
+    assert "no guard watches this run" in shared.cli("status").stdout, "the newest live one"
+    puppet.ask("close")
+    puppet.end()
+    table = shared.cli("ls").stdout.splitlines()
+    assert table[0].split() == [
+        *("run", "agent", "state", "level", "memory", "/min", "limit", "in", "began", "guard")
+    ]
+    assert "not running" in table[1]
+    past = shared.cli("status", puppet.run_id)
+    assert past.returncode == 0
+    assert "no guard: the run is over" in past.stdout
+    assert "ENDED" in past.stdout
+
+
+def test_runs_are_listed_live_ones_first(shared: Stage) -> None:
+    newer = shared.puppet("newer")
+    shared.guard(newer.run_dir)
+    runs = json.loads(shared.cli("ls", "--json").stdout)["runs"]
+    assert [run["live"] for run in runs] == [True, False]
+    assert runs[0]["id"] == newer.run_id
+    assert runs[0]["rto_s"] is None
