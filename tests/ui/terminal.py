@@ -10,10 +10,12 @@ from rich.color import Color
 from memwatch.ui.terminal.sgr import PLAIN, Style
 
 _TOKENS = re.compile(
-    r"\x1b\[(?P<row>\d+);(?P<column>\d+)H|\x1b\[(?P<style>[\d;]*)m|\x1b\[(?P<right>\d*)C"
-    r"|(?P<newline>\r?\n)|(?P<other>\x1b\[\?[\d;]+[a-z])|(?P<character>.)",
+    r"\x1b\[(?P<row>\d+);(?P<column>\d+)H|\x1b\[(?P<style>[\d;]*)m"
+    r"|\x1b\[(?P<count>\d*)(?P<way>[A-D])|(?P<backspace>\x08)|(?P<newline>\r?\n)|(?P<other>\x1b\[\?[\d;]+[a-z])|(?P<character>.)",
     re.DOTALL,
 )
+
+_WAYS = {"A": (0, -1), "B": (0, 1), "C": (1, 1), "D": (1, -1)}
 
 
 class Terminal:
@@ -32,8 +34,11 @@ class Terminal:
                 self._at = [int(token["row"]) - 1, int(token["column"]) - 1]
             elif token["style"] is not None:
                 self._style = styled(self._style, token["style"])
-            elif token["right"] is not None:
-                self._at[1] += int(token["right"] or 1)
+            elif token["way"]:
+                axis, sign = _WAYS[token["way"]]
+                self._at[axis] += sign * int(token["count"] or 1)
+            elif token["backspace"]:
+                self._at[1] -= 1
             elif token["newline"]:
                 self._at = [self._at[0] + 1, 0]
             elif token["character"]:

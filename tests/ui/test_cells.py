@@ -69,7 +69,20 @@ def test_one_digit_costs_a_move_and_a_digit() -> None:
     assert cells.feed("\x1b[3;1H\x1b[38;2;1;2;3m12:00:02\x1b[0m and more") == (
         "\x1b[3;8H\x1b[38;2;1;2;3m2"
     )
-    assert cells.feed("\x1b[3;1H\x1b[38;2;1;2;3m12:00:03\x1b[0m and more") == "\x1b[3;8H3"
+    assert cells.feed("\x1b[3;1H\x1b[38;2;1;2;3m12:00:03\x1b[0m and more") == "\b3"
+
+
+def test_a_column_of_a_chart_costs_a_step_and_a_glyph_each() -> None:
+    cells = CellScreen()
+    cells.feed("".join(f"\x1b[{row};1H....." for row in (1, 2, 3)))
+    column = cells.feed("".join(f"\x1b[{row};1H..█.." for row in (1, 2, 3)))
+    assert column == "\x1b[1;3H█\x1b[B\b█\x1b[B\b█"
+
+
+def test_after_text_of_doubtful_width_the_next_move_is_by_address() -> None:
+    cells = CellScreen()
+    cells.feed("\x1b[1;1H.. .....  ....")
+    assert cells.feed("\x1b[1;1H记 .....  ...x").endswith("记\x1b[1;14Hx")
 
 
 def test_near_changes_are_sent_as_one() -> None:

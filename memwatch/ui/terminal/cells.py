@@ -14,10 +14,8 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
+from memwatch.ui.terminal.pen import Cell, Pen, Piece, pieces_of
 from memwatch.ui.terminal.sgr import PLAIN, Style, change, parsed
-
-Cell = tuple[str, Style]
-"""A character ("" = right half of a wide one) and its style."""
 
 _TOKENS = re.compile(
     r"\x1b\[(?P<row>\d+);(?P<column>\d+)H"
@@ -42,16 +40,14 @@ class CellScreen:
         self._at = (0, 0)
         self._style = PLAIN
         self._out: list[str] = []
-        self._terminal_at: tuple[int, int] | None = None
-        self._terminal_style: Style | None = None
+        self._pen = Pen()
         self._sync_wanted = False
         self._sync_open = False
 
     def forget(self) -> None:
         """Take nothing for granted about what the terminal shows: the next output is sent whole."""
         self._shown.clear()
-        self._terminal_at = None
-        self._terminal_style = None
+        self._pen = Pen()
 
     def resize(self, columns: int, rows: int) -> None:
         """Follow a terminal of another size, which may show anything now.
@@ -131,48 +127,23 @@ class CellScreen:
     # -- sending what differs ----------------------------------------------------------------
 
     def _flush(self) -> None:
+        pieces: list[Piece] = []
         for row in sorted(self._touched):
             wanted = self._wanted[row]
             shown = self._shown.setdefault(row, [])
             if len(shown) < len(wanted):
                 shown += [None] * (len(wanted) - len(shown))
-            for first, last in _changes(wanted, shown):
-                self._send(row, first, wanted[first:last])
+            for first, end in _changes(wanted, shown):
+                pieces += pieces_of(row, first, wanted[first:end], at_edge=end >= len(wanted))
             shown[: len(wanted)] = wanted
         self._touched.clear()
-
-    def _send(self, row: int, column: int, cells: list[Cell | None]) -> None:
+        if not pieces:
+            return
         if self._sync_wanted and not self._sync_open:
             self._sync_open = True
             self._out.append(_SYNC_BEGIN)
-        self._out.append(self._move(row, column))
-        for cell in cells:
-            if cell is None or not cell[0]:
-                continue
-            character, style = cell
-            self._out.append(self._restyle(character, style))
-            self._out.append(character)
-        column += len(cells)
-        at_edge = column >= len(self._wanted[row])  # there the cursor may wait behind the last cell
-        self._terminal_at = None if at_edge else (row, column)
-
-    def _move(self, row: int, column: int) -> str:
-        absolute = f"\x1b[{row + 1};{column + 1}H"
-        if self._terminal_at is None or self._terminal_at[0] != row:
-            return absolute
-        distance = column - self._terminal_at[1]
-        if distance <= 0:
-            return absolute if distance else ""
-        return min(absolute, f"\x1b[{distance}C" if distance > 1 else "\x1b[C", key=len)
-
-    def _restyle(self, character: str, style: Style) -> str:
-        now = self._terminal_style
-        if character == " " and not style.shows_on_blank and now is not None:
-            if now.background == style.background and not now.shows_on_blank:
-                return ""  # no ink: the present foreground does as well
-            style = Style((), now.foreground, style.background)
-        self._terminal_style = style
-        return change(now, style)
+        output, self._pen = self._pen.written(pieces)
+        self._out.append(output)
 
 
 def _blank(style: Style) -> Style:
