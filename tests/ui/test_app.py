@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.snapshot import GuardInfo, Snapshot
-from memwatch.ui.app import DashboardApp
 from memwatch.ui.screens.overlay import Overlay
 from tests.ui.fake_session import FakeRun
-from tests.ui.harness import opened, screen_lines, screen_text, settle
+from tests.ui.harness import dashboard, opened, screen_lines, screen_text, settle
 
 SIZES = [(1, 1), (1, 80), (24, 1), (5, 3), (40, 12), (79, 23), (80, 24), (120, 40), (200, 50)]
 
@@ -223,7 +222,7 @@ async def test_enter_opens_the_evidence_of_the_panel_in_front() -> None:
 
 
 async def test_every_action_is_offered_by_name() -> None:
-    app = DashboardApp(FakeRun().connect, theme="memwatch")
+    app = dashboard(FakeRun())
     titles = [command.title for command in app.get_system_commands(None)]  # type: ignore[arg-type]  # unused
     assert "checkpoint (C)" in titles
     assert len(titles) > 20

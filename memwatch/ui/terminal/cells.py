@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from memwatch.ui.terminal.pen import Cell, Pen, Piece, pieces_of
+from memwatch.ui.terminal.pen import Cell, Pen, Piece, is_narrow, pieces_of
 from memwatch.ui.terminal.sgr import PLAIN, Style, change, parsed
 
 _TOKENS = re.compile(
@@ -89,22 +89,26 @@ class CellScreen:
             return
         cells = self._wanted.setdefault(row, [])
         self._touched.add(row)
-        plain, blank = self._style, _blank(self._style)
+        if is_narrow(text):
+            text = text[: max(columns - column, 0)]
+            _put(cells, column, text, len(text), self._style)
+            column += len(text)
+        else:
+            column = self._write_wide(cells, column, text, columns)
+        self._at = (row, column)
+
+    def _write_wide(self, cells: list[Cell | None], column: int, text: str, columns: int) -> int:
+        """Write text whose characters may take two cells or none; return the column behind it."""
         for character in text:
-            width = 1 if character.isascii() else cell_len(character)
+            width = cell_len(character)
             if width == 0:
                 _combine(cells, column, character)
                 continue
             if column + width > columns:
                 break
-            if len(cells) < column + width:
-                cells += [None] * (column + width - len(cells))
-            _break_wide(cells, column, width)
-            cells[column] = (character, blank if character == " " else plain)
-            if width == 2:
-                cells[column + 1] = ("", plain)
+            _put(cells, column, character, width, self._style)
             column += width
-        self._at = (row, column)
+        return column
 
     def _pass(self, sequence: str) -> None:
         """Send a sequence that is no drawing, after what was drawn before it."""
@@ -151,15 +155,27 @@ def _blank(style: Style) -> Style:
     return style if style.shows_on_blank else Style((), "", style.background)
 
 
-def _break_wide(cells: list[Cell | None], column: int, width: int) -> None:
-    """Blank the halves of wide characters that are about to lose their other half."""
-    here, behind = cells[column], column + width
-    left = cells[column - 1] if column else None
-    if here is not None and not here[0] and left is not None:
-        cells[column - 1] = (" ", _blank(left[1]))
-    after = cells[behind] if behind < len(cells) else None
-    if after is not None and not after[0]:
-        cells[behind] = (" ", _blank(after[1]))
+def _put(cells: list[Cell | None], column: int, text: str, width: int, style: Style) -> None:
+    """Set the cells of narrow text, or of one wide character.
+
+    A wide character that loses one half to it leaves a blank in the other.
+    """
+    end = column + width
+    if len(cells) < end:
+        cells += [None] * (end - len(cells))
+    if width and column and (here := _right_half(cells[column])):
+        cells[column - 1] = (" ", _blank(here))
+    if end < len(cells) and (behind := _right_half(cells[end])):
+        cells[end] = (" ", _blank(behind))
+    blank = _blank(style)
+    cells[column : column + len(text)] = [(c, blank if c == " " else style) for c in text]
+    if width > len(text):
+        cells[column + 1] = ("", style)
+
+
+def _right_half(cell: Cell | None) -> Style | None:
+    """Return the style of a cell that is the right half of a wide character."""
+    return cell[1] if cell is not None and not cell[0] else None
 
 
 def _combine(cells: list[Cell | None], column: int, mark: str) -> None:

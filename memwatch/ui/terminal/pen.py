@@ -16,6 +16,11 @@ _UNSURE = re.compile(r"[^\x20-\x7e\u2500-\u25ff]")
 """All but ASCII and what charts are drawn with."""
 
 
+def is_narrow(text: str) -> bool:
+    """Return whether each character takes one cell, on any terminal."""
+    return not _UNSURE.search(text)
+
+
 class Piece(NamedTuple):
     """Text in one style, side by side in one row."""
 
@@ -81,7 +86,7 @@ def pieces_of(row: int, column: int, cells: Sequence[Cell | None], at_edge: bool
 
 
 def _end(text: str, column: int) -> int:
-    return column if text.isascii() or not _UNSURE.search(text) else -1
+    return column if is_narrow(text) else -1
 
 
 def _joined(text: str, style: Style, cell: Cell) -> Style | None:
