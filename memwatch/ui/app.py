@@ -11,7 +11,7 @@ from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
-from memwatch.config.locations import home, theme_dirs
+from memwatch.config.locations import theme_dirs
 from memwatch.domain.command import Command
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.domain.text import inert
@@ -69,11 +69,7 @@ class DashboardApp(App[None]):
         dirs: Sequence[Path] | None = None,
         driver_class: Any = None,
     ) -> None:
-        look = (
-            load_look(chosen_name(theme), theme_dirs(), home() / "cache" / "themes")
-            if dirs is None
-            else load_look(chosen_name(theme), dirs)
-        )
+        look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
         super().__init__(
             driver_class=driver_class or ThriftyDriver, ansi_color=look.textual.ansi or None
         )
@@ -105,8 +101,9 @@ class DashboardApp(App[None]):
         self.bridge.start()
 
     def on_mount(self) -> None:
-        """Fit borders to the terminal."""
+        """Fit borders to the terminal; paint what came meanwhile with the first frame."""
         self.dashboard.set_class(self.ascii_only, "-ascii")
+        self._snapshot_ready()
 
     def on_resize(self, event: events.Resize) -> None:
         """Take nothing for granted: a terminal of another size may show anything."""

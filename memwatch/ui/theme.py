@@ -17,10 +17,10 @@ from rich.errors import StyleSyntaxError
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
+from memwatch.config.load import load_settings
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.text import inert
 from memwatch.ui.frame import Glyphs
-from memwatch.ui.theme_cache import keep, kept
 
 DEFAULT = "memwatch"
 PLAIN = "plain16"
@@ -98,29 +98,15 @@ class Look(Struct, frozen=True, kw_only=True):
     ascii_glyphs: Glyphs
 
 
-def load_look(name: str, dirs: Sequence[Path], cache: Path | None = None) -> Look:
-    """Return a theme by name, looked for in `dirs` in that order. Raises ConfigError.
-
-    `cache` is a folder where themes that were read once are kept.
-    """
+def load_look(name: str, dirs: Sequence[Path]) -> Look:
+    """Return a theme by name, looked for in `dirs` in that order. Raises ConfigError."""
     if _NAME.fullmatch(name):
         for folder in dirs:
             path = folder / f"{name}.yaml"
             if path.is_file():
-                return look_of(_theme_file(path, cache), str(path))
+                return look_of(load_settings(path, ThemeFile), str(path))
     known = sorted({path.stem for folder in dirs for path in folder.glob("*.yaml")})
     raise ConfigError(f"there is no theme {inert(name, 60)!r}; there are {', '.join(known)}")
-
-
-def _theme_file(path: Path, cache: Path | None) -> ThemeFile:
-    found = kept(path, ThemeFile, cache) if cache else None
-    if found is None:
-        from memwatch.config.load import load_settings  # brings YAML
-
-        found = load_settings(path, ThemeFile)
-        if cache:
-            keep(path, found, cache)
-    return found
 
 
 def chosen_name(name: str, environ: Mapping[str, str] = os.environ) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -82,34 +80,6 @@ def test_the_users_own_theme_comes_first(tmp_path: Path) -> None:
 def test_a_theme_that_is_not_there_names_those_that_are(name: str) -> None:
     with pytest.raises(ConfigError, match="there are memwatch, plain16"):
         load_look(name, [THEMES])
-
-
-def test_a_theme_read_once_is_kept_until_its_file_changes(tmp_path: Path) -> None:
-    mine, cache = tmp_path / "mine.yaml", tmp_path / "cache"
-    mine.write_text((THEMES / "memwatch.yaml").read_text())
-    first = load_look("mine", [tmp_path], cache)
-    [copy] = cache.iterdir()
-    assert load_look("mine", [tmp_path], cache) == first
-    mine.write_text(mine.read_text().replace("  ok: color(108)", "  ok: red"))
-    assert load_look("mine", [tmp_path], cache).styles["ok"] == Style.parse("red")
-    copy.write_bytes(b"{garbage")
-    assert load_look("mine", [tmp_path], cache).styles["ok"] == Style.parse("red")
-
-
-def test_a_kept_theme_is_read_without_yaml(tmp_path: Path) -> None:
-    load_look("memwatch", [THEMES], tmp_path)
-    code = (
-        "import sys; from pathlib import Path; from memwatch.ui.theme import load_look;"
-        "load_look('memwatch', [Path(sys.argv[1])], Path(sys.argv[2]));"
-        "sys.exit('yaml' in sys.modules)"
-    )
-    command = [sys.executable, "-c", code, str(THEMES), str(tmp_path)]
-    assert subprocess.run(command, cwd=THEMES.parent, check=False).returncode == 0
-
-
-def test_a_cache_that_cannot_be_written_is_not_missed(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert load_look("memwatch", [THEMES], tmp_path / "file" / "cache").styles
 
 
 def test_the_terminal_chooses_when_nobody_does() -> None:

@@ -63,6 +63,7 @@ class DashboardScreen(Screen[None]):
         self._foot = StripView("footer", lambda frame, width, _: [footer(frame, width)])
         for widget in (*self._strips, *self.panels.values(), self._foot):
             self._dress(widget)
+        self._set_classes()  # before the first layout, which then is the only one
         yield from self._strips
         with Container(id="body"):
             yield from (self.panels[name] for name in ("tiers", "growth", "procs", "acts"))
@@ -99,6 +100,10 @@ class DashboardScreen(Screen[None]):
 
     def choose_layout(self) -> None:
         """Choose between all panels, one, and none, by the size there is."""
+        self._set_classes()
+        self.update(self.frame)
+
+    def _set_classes(self) -> None:
         width, height = self.app.size
         tiny = width < ONE_PANEL[0] or height < ONE_PANEL[1]
         small = width < ALL_PANELS[0] or height < ALL_PANELS[1]
@@ -106,7 +111,6 @@ class DashboardScreen(Screen[None]):
         self.set_class((small or self.one_panel) and not tiny, "-single")
         for name, panel in self.panels.items():
             panel.set_class(name == self.frame.panel, "-front")
-        self.update(self.frame)
 
     def bring_to_front(self, name: str) -> None:
         """Focus a panel; where there is room for one, it is this."""

@@ -21,6 +21,10 @@ def is_narrow(text: str) -> bool:
     return not _UNSURE.search(text)
 
 
+_MUCH = 400
+"""Cells that are no longer a few figures."""
+
+
 class Piece(NamedTuple):
     """Text in one style, side by side in one row."""
 
@@ -48,9 +52,12 @@ class Pen(NamedTuple):
         """Return the output for pieces in order of place, and the pen after it.
 
         They are written in their order, or style by style when that is shorter: a style costs
-        more than a move when many small things change all over the screen.
+        more than a move when many small things change all over the screen. Where much is drawn,
+        it appears in the order of reading.
         """
         in_order = self._output(pieces)
+        if sum(len(piece.text) for piece in pieces) > _MUCH:
+            return in_order
         by_style = self._output(sorted(pieces, key=_order_by_style(pieces, self.style).__getitem__))
         return min(in_order, by_style, key=lambda output: len(output[0]))
 
