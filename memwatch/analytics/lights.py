@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from memwatch.config.schema import Lights
 from memwatch.domain.snapshot import (
+    GONE,
+    PAST,
     Checkpoints,
     Disk,
     GuardInfo,
@@ -20,12 +22,7 @@ from memwatch.domain.snapshot import (
     RunInfo,
     Word,
 )
-from memwatch.domain.units import bytes_text, duration_text, share_text
-
-GONE = frozenset({"crashed", "killed"})
-"""States of a run whose process ended without saying so."""
-PAST = GONE | {"ended"}
-"""States of a run whose process is no more."""
+from memwatch.domain.units import arrival_text, bytes_text, duration_text, share_text
 
 LEVEL_WORDS: dict[Level, Word] = {
     "normal": "ok",
@@ -54,21 +51,6 @@ def memory_light(memory: Resource | None, limits: Limits) -> Light:
     elif limits.binding is not None:
         meaning = f"limit: {limits.binding.name}"
     return Light(name="MEMORY", word=word, figure=figure, meaning=meaning)
-
-
-def arrival_text(low_s: float, high_s: float) -> str:
-    """Return a span of arrival times.
-
-    >>> [arrival_text(0, 0), arrival_text(2460, 3300), arrival_text(40, 90000)]
-    ['0s', '41–55min', '40s–1d01h']
-    """
-    if high_s < 1:
-        return "0s"
-    if low_s >= 60 and high_s < 7200:
-        low, high = round(low_s / 60), round(high_s / 60)
-        return f"{low}min" if low == high else f"{low}–{high}min"
-    low_text, high_text = duration_text(low_s), duration_text(high_s)
-    return low_text if low_text == high_text else f"{low_text}–{high_text}"
 
 
 def disk_light(disk: Disk, guard: GuardInfo, settings: Lights) -> Light:

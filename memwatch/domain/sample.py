@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+HELD_S = 75.0
+"""An agent samples on change and at least each minute: its last sample holds this long, and a
+shorter silence is none."""
+
 
 class ProcessInfo(Struct, frozen=True, kw_only=True):
     """One process of the watched tree."""

@@ -17,6 +17,10 @@ Level = Literal["normal", "warn", "intervene", "emergency", "hard"]
 RunState = Literal[
     "running", "draining", "paused", "read_only", "aborting", "ended", "crashed", "killed", "silent"
 ]
+GONE: frozenset[RunState] = frozenset({"crashed", "killed"})
+"""States of a run whose process ended without saying so."""
+PAST: frozenset[RunState] = GONE | {"ended"}
+"""States of a run whose process is no more."""
 Word = Literal["ok", "watch", "WARN", "ACT", "CRIT", "no data"]
 """What a light says: `watch` is a remark while the level is still normal."""
 LightName = Literal["MEMORY", "DISK", "PROCS", "CKPT", "STEP"]

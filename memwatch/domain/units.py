@@ -49,6 +49,21 @@ def _long_duration(seconds: int) -> str:
     return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
 
 
+def arrival_text(low_s: float, high_s: float) -> str:
+    """Return a span of arrival times.
+
+    >>> [arrival_text(0, 0), arrival_text(2460, 3300), arrival_text(40, 90000)]
+    ['0s', '41–55min', '40s–1d01h']
+    """
+    if high_s < 1:
+        return "0s"
+    if low_s >= 60 and high_s < 7200:
+        low, high = round(low_s / 60), round(high_s / 60)
+        return f"{low}min" if low == high else f"{low}–{high}min"
+    low_text, high_text = duration_text(low_s), duration_text(high_s)
+    return low_text if low_text == high_text else f"{low_text}–{high_text}"
+
+
 def share_text(share: float | None) -> str:
     """Return a share in whole percent.
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memwatch.analytics.lights import PAST
 from memwatch.config.locations import home
 from memwatch.domain.errors import SessionError, TargetError
+from memwatch.domain.snapshot import PAST
 from memwatch.host.lock import holder
 from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from memwatch.analytics.lights import PAST
 from memwatch.analytics.run_state import Instant
 from memwatch.config.schema import CheckpointCadence, Lights
-from memwatch.domain.snapshot import Chain, Checkpoint, Checkpoints, Recovery, RunInfo
+from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
 from memwatch.runtime.ring import Ring, newest_commit_lsn
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from memwatch.analytics.lights import PAST
 from memwatch.analytics.run_state import Start
-from memwatch.domain.snapshot import Level, Snapshot
+from memwatch.domain.snapshot import PAST, Level, Snapshot
 from memwatch.domain.units import share_text
 from memwatch.runtime.ledger import Ledger
 from memwatch.runtime.meta_file import MetaFile

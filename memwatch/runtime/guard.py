@@ -19,14 +19,13 @@ import time
 from pathlib import Path
 
 from memwatch.actuators.spool import Spool
-from memwatch.analytics.lights import PAST
 from memwatch.config.load import named_profile
 from memwatch.config.locations import run_home, socket_path
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import ConfigError, TargetError
-from memwatch.domain.snapshot import GuardInfo, Limit, Snapshot
+from memwatch.domain.snapshot import PAST, GuardInfo, Limit, Snapshot
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock
 from memwatch.host.process import boot_id

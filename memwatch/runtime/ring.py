@@ -21,13 +21,12 @@ from memwatch.analytics.series import TimeSeries
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.record import Batch, Fault, Record
-from memwatch.domain.sample import GAP, Column, DiskSample, TierSample, TreeSample
+from memwatch.domain.sample import GAP, HELD_S, Column, DiskSample, TierSample, TreeSample
 from memwatch.domain.snapshot import Event
 from memwatch.runtime.log_tail import LogTail
 
 SPAN_US = 2 * 3600 * 1_000_000
 EVENTS = 512
-_TIER_GAP_US = 75_000_000  # the agent samples at least each minute
 
 
 class Ring:
@@ -222,11 +221,12 @@ class Ring:
         """Sequence number of the newest event."""
         return self._event_seq
 
-    def events(self, after: int, limit: int) -> list[Event]:
+    def events(self, after: int, limit: int, kinds: tuple[str, ...] = ()) -> list[Event]:
         """Return the newest events with a number above `after` (all, when it is ahead of us)."""
         with self.lock:
             since = after if after <= self._event_seq else 0
-            return [event for event in self._events if event.seq > since][-limit:]
+            newer = [event for event in self._events if event.seq > since]
+        return _of_kinds(newer, kinds)[-limit:]
 
     def events_since(self) -> int | None:
         """Return the wall time from which on all events are held; None while there are none.
@@ -237,11 +237,11 @@ class Ring:
             held = [event.t_us for event in self._events if event.kind != "fault"]
             return max(min(held), self._complete_since_us) if held else None
 
-    def events_between(self, t0_us: int, t1_us: int) -> list[Event]:
+    def events_between(self, t0_us: int, t1_us: int, kinds: tuple[str, ...] = ()) -> list[Event]:
         """Return the events held of [t0_us, t1_us), in order of time."""
         with self.lock:
             found = [event for event in self._events if t0_us <= event.t_us < t1_us]
-        return sorted(found, key=lambda event: event.t_us)
+        return sorted(_of_kinds(found, kinds), key=lambda event: event.t_us)
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -293,10 +293,14 @@ class Ring:
     def max_gap_us(self, resource: str) -> int:
         """Return the longest time between two samples that is no gap in the recording."""
         if resource.startswith(("tier:", "entries:")):
-            return _TIER_GAP_US
+            return round(HELD_S * 1e6)
         probe = self._profile.probe
         period_s = probe.disk_s if resource == "disk_free" else probe.period_s
         return round(max(3.5 * period_s, 3.0) * 1e6)
+
+
+def _of_kinds(events: list[Event], kinds: tuple[str, ...]) -> list[Event]:
+    return [event for event in events if not kinds or event.kind in kinds]
 
 
 def newest_commit_lsn(state: RunState) -> int:

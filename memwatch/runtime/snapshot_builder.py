@@ -10,8 +10,9 @@ from memwatch.analytics.growth import Slope, time_to_limit
 from memwatch.analytics.run_state import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
-from memwatch.domain.sample import TierSample
+from memwatch.domain.sample import HELD_S, TierSample
 from memwatch.domain.snapshot import (
+    PAST,
     Disk,
     Limits,
     Processes,
@@ -35,8 +36,6 @@ from memwatch.runtime.ring import Ring
 CONTRACT_WINDOWS = ("60s", "10min", "24h")
 _EVENTS_SHOWN = 12
 _OPS_SHOWN = 32
-_SILENT_S = 75.0
-"""An agent samples at least each minute: less than this is no silence."""
 _MODES: dict[str, RunState] = {
     "draining": "draining",
     "paused": "paused",
@@ -150,7 +149,7 @@ class SnapshotBuilder:
         if facts.alive is False:
             last = state.last if state.last.t_us else Instant(0, self.run.manifest.started_us, 0)
             return "crashed", "the process is gone and its log names no end", last
-        patience_s = max(self._profile.lights.step_warn_s, _SILENT_S)
+        patience_s = max(self._profile.lights.step_warn_s, HELD_S)
         if state.last.lsn and self._age_s(state.last, now_at_us) > patience_s:
             return "silent", "", None
         return _MODES.get(state.mode or "", "running"), "", None
@@ -167,7 +166,7 @@ class SnapshotBuilder:
         slopes = self._ring.slopes("memory")
         share = used / limit if limit else None
         arrival = None
-        if run.state not in lights.PAST:
+        if run.state not in PAST:
             arrival = time_to_limit(used, limit, slopes, self._profile.windows.growth_s)
         return Resource(
             name="memory",

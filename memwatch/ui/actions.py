@@ -11,9 +11,8 @@ from typing import Literal
 from msgspec import Struct
 
 from memwatch.domain.command import Command, CommandInfo
-from memwatch.domain.snapshot import Snapshot
+from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
-from memwatch.ui.frame import PAST
 
 Group = Literal["look", "act"]
 

@@ -6,12 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memwatch.domain.snapshot import Event, Snapshot
+from memwatch.domain.snapshot import PAST, Event, Snapshot
 from memwatch.ui.view import Bounds, View
 
 DAY_US = 86_400_000_000
-PAST = frozenset({"ended", "crashed", "killed"})
-"""States of a run that is over."""
 
 
 class Link(Struct, frozen=True, kw_only=True):

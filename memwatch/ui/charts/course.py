@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memwatch.domain.sample import Column
+from memwatch.domain.sample import HELD_S, Column
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.ui.view import Bounds, View, window_s
 
@@ -24,8 +24,7 @@ MAX_TIERS = 5
 OTHERS = "others"
 _BLOCKS = 12
 _EVENTS = 400
-_HOLD_US = 75_000_000
-"""A tier is sampled on change and at least each minute: until then its last value holds."""
+_HOLD_US = round(HELD_S * 1e6)
 
 
 class Span(Struct, frozen=True, kw_only=True):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memwatch.analytics.lights import arrival_text
 from memwatch.domain.snapshot import Limits, Resource, Snapshot, Tier
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, share_text
+from memwatch.domain.units import arrival_text, bytes_text, share_text
 from memwatch.ui.format import LEVEL_STYLES, count_text, rate_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line

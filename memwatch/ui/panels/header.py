@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from memwatch.domain.snapshot import RunInfo, Snapshot
+from memwatch.domain.snapshot import PAST, RunInfo, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
 from memwatch.ui.format import age_text, clock_text, moment_text
-from memwatch.ui.frame import PAST, Frame
+from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
 from memwatch.ui.view import window_s
 
