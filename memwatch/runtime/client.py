@@ -47,10 +47,16 @@ class GuardSession:
         return _convert(self._line("ask").ask("series", arguments), list[Column])
 
     def events(
-        self, after: int, limit: int, t0_us: int | None = None, t1_us: int | None = None
+        self,
+        after: int,
+        limit: int,
+        t0_us: int | None = None,
+        t1_us: int | None = None,
+        kinds: tuple[str, ...] = (),
     ) -> list[Event]:
-        """Return events."""
-        arguments = {"after": after, "limit": limit, "t0_us": t0_us, "t1_us": t1_us}
+        """Return events; a guard of protocol 1.0 does not choose by kind."""
+        span = {"t0_us": t0_us, "t1_us": t1_us}
+        arguments = {"after": after, "limit": limit, **span, "kinds": kinds}
         return _convert(self._line("ask").ask("events", arguments), list[Event])
 
     def submit(self, command: Command) -> str:

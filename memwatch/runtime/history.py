@@ -80,10 +80,12 @@ class History:
         except StoreError:
             return [GAP] * columns
 
-    def events(self, t0_us: int, t1_us: int, limit: int) -> list[Event]:
+    def events(
+        self, t0_us: int, t1_us: int, limit: int, kinds: tuple[str, ...] = ()
+    ) -> list[Event]:
         """Return stored events; none when the history is out of reach."""
         try:
-            return self._reader.events(t0_us, t1_us, limit)
+            return self._reader.events(t0_us, t1_us, limit, kinds)
         except StoreError:
             return []
 

@@ -69,14 +69,24 @@ class GuardHub:
         found = self._stored(resource, t0_us, edges[older], older) if older else []
         return found + self._ring.columns(resource, edges[older], t1_us, columns - older)
 
-    def events(self, after: int, limit: int, t0_us: int | None, t1_us: int | None) -> list[Event]:
-        """Return events above a number, or the newest of a span of time, oldest first."""
+    def events(
+        self,
+        after: int,
+        limit: int,
+        t0_us: int | None,
+        t1_us: int | None,
+        kinds: tuple[str, ...] = (),
+    ) -> list[Event]:
+        """Return events above a number, or the newest of a span of time, oldest first.
+
+        Of all kinds when none is named.
+        """
         if t0_us is None or t1_us is None:
-            return self._ring.events(after, limit)
+            return self._ring.events(after, limit, kinds)
         since_us = self._ring.events_since()
         seam_us = t1_us if since_us is None else max(min(since_us, t1_us), t0_us)
-        older = self._history.events(t0_us, seam_us, limit) if t0_us < seam_us else []
-        return (older + self._ring.events_between(seam_us, t1_us))[-limit:]
+        older = self._history.events(t0_us, seam_us, limit, kinds) if t0_us < seam_us else []
+        return (older + self._ring.events_between(seam_us, t1_us, kinds))[-limit:]
 
     def submit(self, command: Command) -> str:
         """Take a request; return its id."""

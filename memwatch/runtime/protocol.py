@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-PROTOCOL = (1, 0)
-"""Major and minor; another major ends the session."""
+PROTOCOL = (1, 1)
+"""Major and minor; another major ends the session. 1.1: `events` takes `kinds`."""
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 

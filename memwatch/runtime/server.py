@@ -54,6 +54,7 @@ class _Events(Struct, frozen=True):
     limit: int
     t0_us: int | None = None
     t1_us: int | None = None
+    kinds: tuple[str, ...] = ()
 
 
 class _Submit(Struct, frozen=True):
@@ -79,8 +80,15 @@ class Hub(Protocol):
         """Return a resource's course."""
         ...
 
-    def events(self, after: int, limit: int, t0_us: int | None, t1_us: int | None) -> list[Event]:
-        """Return events."""
+    def events(
+        self,
+        after: int,
+        limit: int,
+        t0_us: int | None,
+        t1_us: int | None,
+        kinds: tuple[str, ...],
+    ) -> list[Event]:
+        """Return events, of all kinds when none is named."""
         ...
 
     def submit(self, command: Command) -> str:
@@ -228,12 +236,13 @@ class SessionServer:
             case "series":
                 asked = msgspec.convert(request, _Series)
                 columns = min(max(asked.columns, 1), _MAX_COLUMNS)
-                span = asked.t0_us, asked.t1_us
-                return await self._work(hub.series, asked.resource, *span, columns)
+                wide = asked.t0_us, asked.t1_us
+                return await self._work(hub.series, asked.resource, *wide, columns)
             case "events":
                 told = msgspec.convert(request, _Events)
                 limit = min(max(told.limit, 1), _MAX_EVENTS)
-                return await self._work(hub.events, told.after, limit, told.t0_us, told.t1_us)
+                span = told.t0_us, told.t1_us
+                return await self._work(hub.events, told.after, limit, *span, told.kinds)
             case "submit":
                 return await self._work(hub.submit, msgspec.convert(request, _Submit).command)
             case other:

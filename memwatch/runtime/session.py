@@ -30,9 +30,18 @@ class Session(Protocol):
         ...
 
     def events(
-        self, after: int, limit: int, t0_us: int | None = None, t1_us: int | None = None
+        self,
+        after: int,
+        limit: int,
+        t0_us: int | None = None,
+        t1_us: int | None = None,
+        kinds: tuple[str, ...] = (),
     ) -> list[Event]:
-        """Return events with a sequence number above `after`, or those between two instants."""
+        """Return events with a sequence number above `after`, or those between two instants.
+
+        The newest `limit` of them, oldest first; with `kinds` only events of these kinds (as
+        `memwatch.analytics.narrate` names them), so that others cannot crowd them out.
+        """
         ...
 
     def submit(self, command: Command) -> str:

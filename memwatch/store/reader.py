@@ -89,10 +89,15 @@ class Reader:
         """
         return dict(self._rows("experiments_before", lsn=lsn))
 
-    def events(self, t0_us: int, t1_us: int, limit: int) -> list[Event]:
-        """Return the newest events of [t0_us, t1_us), oldest first; `seq` is 0: they are past."""
+    def events(
+        self, t0_us: int, t1_us: int, limit: int, kinds: tuple[str, ...] = ()
+    ) -> list[Event]:
+        """Return the newest events of [t0_us, t1_us), oldest first; `seq` is 0: they are past.
+
+        Of all kinds when none is named.
+        """
         span = {"t0_us": _bounded(t0_us), "t1_us": _bounded(t1_us)}
-        rows = self._rows("events", **span, count=max(limit, 0))
+        rows = self._rows("events", **span, kinds=list(kinds), count=max(limit, 0))
         return [
             Event(
                 seq=0,

@@ -63,8 +63,15 @@ class FakeHub:
             raise RuntimeError("a defect")
         return [Column(1.0, 3.0, 2.0)] * columns
 
-    def events(self, after: int, limit: int, t0_us: int | None, t1_us: int | None) -> list[Event]:
-        self.asked.append((after, limit, t0_us, t1_us))
+    def events(
+        self,
+        after: int,
+        limit: int,
+        t0_us: int | None,
+        t1_us: int | None,
+        kinds: tuple[str, ...],
+    ) -> list[Event]:
+        self.asked.append((after, limit, t0_us, t1_us, kinds))
         return [Event(seq=after + 1, t_us=5, kind="note", text="hello")]
 
     def submit(self, command: Command) -> str:

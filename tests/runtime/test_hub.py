@@ -58,6 +58,10 @@ class Bench:
         note = {"text": f"at {second}"} if second % 60 == 0 else None
         if note:
             self.log.append("note", note)
+        if second % 1800 == 0:
+            self.log.append("level", level := {"level": "warn", "why": f"at {second}"})
+            if second >= STORED_S - HELD_S:
+                self.ring.take_guard(Record(1, wall_us, boot_us, "level", level))
         if second >= STORED_S - HELD_S:
             self.ring.take_tree(
                 TreeSample(t_us=wall_us, m_us=boot_us, alive=True, rss_bytes=second, processes=1)
@@ -112,9 +116,19 @@ def test_before_and_behind_there_are_gaps(bench: Bench) -> None:
 @given(SECONDS, SECONDS)
 def test_events_of_a_span_come_once_and_in_order(bench: Bench, a: int, b: int) -> None:
     start, end = min(a, b), max(a, b)
-    found = bench.hub.events(0, 1000, T0_US + start * S, T0_US + end * S)
+    found = bench.hub.events(0, 1000, T0_US + start * S, T0_US + end * S, ("note",))
     first = -(-start // 60) * 60
     assert [event.text for event in found] == [f"at {s}" for s in range(first, end, 60)]
+
+
+@pytest.mark.parametrize(("start_s", "end_s"), [(0, STORED_S), (0, 7000), (8000, STORED_S)])
+def test_many_notes_do_not_crowd_rare_marks_out(bench: Bench, start_s: int, end_s: int) -> None:
+    """Whether they come from the history, from the ring or from both."""
+    found = bench.hub.events(0, 6, T0_US + start_s * S, T0_US + end_s * S, ("level", "gap"))
+    wanted = [s for s in range(0, STORED_S, 1800) if start_s <= s < end_s]
+    assert [event.text for event in found] == [f"memory warn: at {s}" for s in wanted]
+    newest = bench.hub.events(0, 1, None, None, ("level",))
+    assert [event.text for event in newest] == ["memory warn: at 9000"]
 
 
 def test_the_newest_of_a_span_are_kept(bench: Bench) -> None:

@@ -29,10 +29,26 @@ def test_every_call_of_the_protocol() -> None:
         assert first.seq == 1
         assert session.series("memory", 10, 20, 3) == [Column(1.0, 3.0, 2.0)] * 3
         assert session.events(4, 10)[0].seq == 5
+        assert session.events(0, 9, 1, 2, ("purge", "run"))[0].seq == 1
         assert session.submit(Command(op="checkpoint", args={"kind": "full"})) == "id-1"
         session.close()
-    assert hub.asked == [("memory", 10, 20, 3), (4, 10, None, None)]
+    assert hub.asked == [
+        ("memory", 10, 20, 3),
+        (4, 10, None, None, ()),
+        (0, 9, 1, 2, ("purge", "run")),
+    ]
     assert hub.commands == [Command(op="checkpoint", args={"kind": "full"})]
+
+
+def test_a_viewer_of_protocol_1_0_names_no_kinds_and_gets_all() -> None:
+    hub = FakeHub()
+    with serving(hub) as server, RawLine(server.path) as line:
+        line.send({"hello": {"proto": [1, 0], "app": "memwatch 0", "future": 1}})
+        assert line.receive() is not None
+        answer = line.ask("events", after=2, limit=3, t0_us=None, t1_us=None)
+        assert answer is not None
+        assert answer["ok"]
+    assert hub.asked == [(2, 3, None, None, ())]
 
 
 def test_latest_waits_for_news_and_wakes_the_guard() -> None:

@@ -191,11 +191,17 @@ class FakeSession:
         return Column(min(values), max(values), values[-1]) if values else GAP
 
     def events(
-        self, after: int, limit: int, t0_us: int | None = None, t1_us: int | None = None
+        self,
+        after: int,
+        limit: int,
+        t0_us: int | None = None,
+        t1_us: int | None = None,
+        kinds: tuple[str, ...] = (),
     ) -> list[Event]:
         """Return events by number or by time."""
         self._check()
         found = [e for e in self._run.all_events() if e.seq > after]
+        found = [e for e in found if not kinds or e.kind in kinds]
         if t0_us is not None and t1_us is not None:
             found = [e for e in found if t0_us <= e.t_us < t1_us]
         return found[-limit:]
