@@ -1,7 +1,8 @@
 """What a purge or checkpoint really did: usage before and after, as we measured it.
 
 `before` is the median of the 30 s before, `after` the median of the 4 s around 10 s and of the
-minute around 10 min later. Nothing is said before it was measured. Source: R13, metrics.
+minute around 10 min later. Nothing is said before it was measured, nor of a time in which nobody
+measured. Source: R13, metrics.
 """
 
 from __future__ import annotations
@@ -34,14 +35,19 @@ class Effect(NamedTuple):
         return freed / self.before if freed is not None and self.before else None
 
 
-def measure(series: TimeSeries | None, began_us: int, done_us: int, now_us: int) -> Effect:
-    """Measure an intervention between two instants on the axis of the series."""
+def measure(
+    series: TimeSeries | None, began_us: int, done_us: int, now_us: int, max_gap_us: int
+) -> Effect:
+    """Measure an intervention between two instants on the axis of the series.
+
+    A longer time than `max_gap_us` between two samples is a gap in the recording.
+    """
     if series is None:
         return Effect(None, None, None)
-    before = series.median(began_us - 30 * _S, began_us)
+    before = series.median(began_us - 30 * _S, began_us, max_gap_us)
     after_10s = after_10min = None
     if now_us >= done_us + 12 * _S:
-        after_10s = series.median(done_us + 8 * _S, done_us + 12 * _S)
+        after_10s = series.median(done_us + 8 * _S, done_us + 12 * _S, max_gap_us)
     if now_us >= done_us + 630 * _S:
-        after_10min = series.median(done_us + 570 * _S, done_us + 630 * _S)
+        after_10min = series.median(done_us + 570 * _S, done_us + 630 * _S, max_gap_us)
     return Effect(before, after_10s, after_10min)

@@ -61,10 +61,13 @@ class TimeSeries:
         low, high = bisect_left(self._at, start), bisect_left(self._at, end)
         return zip(self._at[low:high], self._values[low:high], strict=True)
 
-    def median(self, start: int, end: int) -> float | None:
-        """Return the median of start <= at < end; the value held at `start` if there is none."""
+    def median(self, start: int, end: int, max_gap_us: int) -> float | None:
+        """Return the median of start <= at < end; without samples there, the value held.
+
+        None where nothing was measured: a value holds for `max_gap_us`.
+        """
         values = [value for _, value in self.between(start, end)]
-        return median(values) if values else self.value_at(start)
+        return median(values) if values else self.value_at(start, max_gap_us)
 
     def value_at(self, at: int, max_age_us: int | None = None) -> float | None:
         """Return the value held at an instant: that of the newest sample not after it."""

@@ -83,7 +83,8 @@ class InterventionView:
     def _measure(self, resource: str, done: Instant, took_us: int, now_at_us: int) -> Effect:
         done_at_us = self._ring.axis_of(done)
         series = self._ring.series_of(resource)
-        return measure(series, done_at_us - took_us, done_at_us, now_at_us)
+        max_gap_us = self._ring.max_gap_us(resource)
+        return measure(series, done_at_us - took_us, done_at_us, now_at_us, max_gap_us)
 
     def _settle(self, effect: Effect, one: Intervention) -> Intervention:
         if effect.after_10min is not None:

@@ -76,8 +76,9 @@ def test_a_sample_from_the_past_is_dropped() -> None:
 
 def test_median_of_an_empty_span_is_the_value_held() -> None:
     series = filled([(0, 5.0), (1 * S, 7.0), (2 * S, 100.0)])
-    assert series.median(0, 3 * S) == 7.0
-    assert series.median(10 * S, 20 * S) == 100.0
+    assert series.median(0, 3 * S, S) == 7.0
+    assert series.median(10 * S, 20 * S, 8 * S) == 100.0
+    assert series.median(10 * S, 20 * S, 7 * S) is None, "a gap: nothing was measured"
     assert series.value_at(20 * S, max_age_us=S) is None
 
 
