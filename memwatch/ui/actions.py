@@ -5,12 +5,11 @@ Small letters and arrows only look; capital letters act on the agent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
 
-from memwatch.domain.command import Command, CommandInfo
+from memwatch.domain.command import Command
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
 
@@ -226,13 +225,3 @@ def leak_command(*, on: bool) -> Command:
 def note_command(text: str) -> Command:
     """Put a note on the time axis."""
     return Command(op="note", args={"text": inert(text.strip(), 160)}, why="key n")
-
-
-def newest_of(snapshot: Snapshot, op: str) -> CommandInfo | None:
-    """Return the newest request of an operation."""
-    found = [command for command in snapshot.commands if command.op == op]
-    return max(found, key=lambda command: command.asked_us, default=None)
-
-
-Refusal = Callable[[Action], str]
-"""Why an action cannot be used now, or empty."""

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SAID_S = 5.0
 """How long a passing word stays."""
+BEAT_S = 1.0
+"""How often the age of the data is looked at, whether anything comes or not."""
 BACKLOG = 4000
 """Characters that may be on their way to the terminal when a frame is painted."""
 REFRESHES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -67,12 +69,9 @@ class DashboardApp(App[None]):
         target: str = "",
         refresh_s: float = 1.0,
         dirs: Sequence[Path] | None = None,
-        driver_class: Any = None,
     ) -> None:
         look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
-        super().__init__(
-            driver_class=driver_class or ThriftyDriver, ansi_color=look.textual.ansi or None
-        )
+        super().__init__(driver_class=ThriftyDriver, ansi_color=look.textual.ansi or None)
         self.animation_level = "none"
         self.look = look
         self.ascii_only = ascii_only
@@ -104,6 +103,7 @@ class DashboardApp(App[None]):
         """Fit borders to the terminal; paint what came meanwhile with the first frame."""
         self.dashboard.set_class(self.ascii_only, "-ascii")
         self._snapshot_ready()
+        self.set_interval(BEAT_S, self._mind_silence)
 
     def on_resize(self, event: events.Resize) -> None:
         """Take nothing for granted: a terminal of another size may show anything."""
@@ -142,6 +142,12 @@ class DashboardApp(App[None]):
     @on(messages.LinkChanged)
     def _link_changed(self) -> None:
         self._next_frame()
+
+    def _mind_silence(self) -> None:
+        """Paint when nothing comes: a guard that hangs must not look as if all were well."""
+        link = self.bridge.link
+        if replace(self.frame, link=link).stale or self.frame.stale:
+            self._next_frame()
 
     def _next_frame(self) -> None:
         """Paint what is known now; a frozen view keeps its snapshot."""

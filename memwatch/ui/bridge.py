@@ -27,7 +27,10 @@ Job = Callable[["Session"], object]
 Result = TypeVar("Result")
 
 _PATIENCE_S = 1.0
-"""How long one call waits for news: the age of the data is told at least this often."""
+"""How long the guard may wait for news before it answers that there are none.
+
+A guard that hangs does not answer at all: the screen looks at the age of the link by itself.
+"""
 _RETRY_S = (0.5, 1.0, 2.0, 3.0)
 
 
@@ -45,7 +48,7 @@ class Bridge:
         self._newest: Snapshot | None = None
         self._link = Link()
         self._jobs: dict[str, Job] = {}
-        self._last_news = time.monotonic()
+        self._last_news = self._last_answer = time.monotonic()
         self._working = 0
 
     def start(self) -> None:
@@ -67,9 +70,14 @@ class Bridge:
 
     @property
     def link(self) -> Link:
-        """State of the connection, with the age of the last news."""
-        link, age_s = self._link, time.monotonic() - self._last_news
-        return Link(state=link.state, why=link.why, age_s=age_s)
+        """State of the connection, with the age of the last news and of the last answer."""
+        link, now = self._link, time.monotonic()
+        return Link(
+            state=link.state,
+            why=link.why,
+            age_s=now - self._last_news,
+            quiet_s=now - self._last_answer,
+        )
 
     def ask(self, slot: str, job: Job) -> None:
         """Have a job done with a session; one that still waits in the same slot is dropped.
@@ -111,13 +119,14 @@ class Bridge:
         while not self._stopped.is_set():
             began = time.monotonic()
             snapshot = session.latest(after, _PATIENCE_S)
+            self._last_answer = time.monotonic()
             if snapshot is None:
                 self._tell(LinkChanged())
                 continue
             after = snapshot.seq
             with self._wake:
                 self._newest = snapshot
-            self._last_news = time.monotonic()
+            self._last_news = self._last_answer
             self._link = Link(state="live")
             self._tell(SnapshotReady())
             self._stopped.wait(max(began + self.refresh_s - time.monotonic(), 0.02))

@@ -19,6 +19,8 @@ class Link(Struct, frozen=True, kw_only=True):
     why: str = ""
     age_s: float = 0.0
     """Time since the last snapshot came (since the start, before the first)."""
+    quiet_s: float = 0.0
+    """Time since the guard last answered anything, "nothing new" too."""
 
 
 class OwnCost(Struct, frozen=True, kw_only=True):
@@ -58,12 +60,17 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def stale(self) -> bool:
-        """What is shown is not what is: the guard is gone or silent."""
-        return self.link.state == "lost" or self.silent
+        """What is shown is not what is: the guard is gone, silent, or has nothing new."""
+        return self.link.state == "lost" or self.silent or self.idle
 
     @property
     def silent(self) -> bool:
-        """The guard should have told something by now; a run that is over has no news."""
+        """The guard answers nothing, not even that there is nothing new."""
+        return self.link.quiet_s > self.silence_s
+
+    @property
+    def idle(self) -> bool:
+        """The guard answers, but had no new figures for long; a run that is over has none."""
         over = self.snapshot is not None and self.snapshot.run.state in PAST
         return not over and self.link.age_s > self.silence_s
 

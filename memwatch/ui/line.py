@@ -16,8 +16,6 @@ Span = tuple[str, str]
 Line = list[Span]
 Align = Literal["left", "right"]
 
-BLANK: Line = []
-
 
 def width_of(line: Iterable[Span]) -> int:
     """Return the cells that a line takes."""

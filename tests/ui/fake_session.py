@@ -37,6 +37,8 @@ class FakeRun:
         """Seconds before the start of the fake between which nothing was recorded."""
         self.down = False
         self.silent = False
+        self.hangs = threading.Event()
+        """While set, no call returns: a guard that was stopped, or is stuck."""
         self.leak_since_us: int | None = None
         self.commands: list[CommandInfo] = []
         self.submitted: list[Command] = []
@@ -170,6 +172,8 @@ class FakeSession:
 
     def latest(self, after_seq: int, timeout_s: float) -> Snapshot | None:
         """Wait for a newer snapshot; none comes while the run is silent."""
+        while self._run.hangs.is_set():
+            time.sleep(0.01)
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             self._check()

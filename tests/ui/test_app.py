@@ -135,12 +135,30 @@ async def test_a_guard_that_goes_is_said_and_one_that_comes_back_is_found() -> N
     run = FakeRun()
     async with opened(run) as (app, pilot):
         run.down = True
-        await settle(pilot, lambda: "guard gone, last data" in screen_text(app))
-        assert "reconnecting" in screen_text(app)
+        await settle(pilot, lambda: "guard gone since 08:00" in screen_text(app))
+        assert "restart: memwatch guard demo --detach" in screen_text(app)
         assert app.dashboard.panels["growth"].stale
         run.down = False
         await settle(pilot, lambda: "guard gone" not in screen_text(app))
         assert not app.dashboard.panels["growth"].stale
+
+
+async def test_a_guard_that_hangs_does_not_look_well_while_nothing_comes() -> None:
+    run = FakeRun()
+    async with opened(run, (80, 24)) as (app, pilot):
+        run.hangs.set()
+        await settle(pilot, lambda: "guard does not answer for 6s" in screen_text(app))
+        assert app.dashboard.chart.stale
+        run.hangs.clear()
+        await settle(pilot, lambda: "guard does not answer" not in screen_text(app))
+        assert not app.dashboard.chart.stale
+
+
+async def test_a_guard_that_answers_without_news_is_said_too() -> None:
+    run = FakeRun()
+    async with opened(run, (80, 24)) as (app, pilot):
+        run.silent = True
+        await settle(pilot, lambda: "guard answers, but has no new figures" in screen_text(app))
 
 
 async def test_no_guard_at_the_start_is_said_and_tried_again() -> None:

@@ -73,8 +73,17 @@ def test_a_lost_guard_is_told_and_found_again(
 def test_the_age_of_the_data_grows_while_nothing_comes(bridge: Bridge, run: FakeRun) -> None:
     until(lambda: bridge.link.state == "live")
     run.silent = True
-    until(lambda: bridge.link.age_s > 0.2)
+    until(lambda: bridge.link.age_s > 1.2)
     assert bridge.link.state == "live"
+    assert bridge.link.quiet_s < bridge.link.age_s, "an answer without news is a sign of life"
+
+
+def test_a_guard_that_hangs_gives_no_sign_of_life(bridge: Bridge, run: FakeRun) -> None:
+    until(lambda: bridge.link.state == "live")
+    run.hangs.set()
+    until(lambda: bridge.link.quiet_s > 0.2)
+    run.hangs.clear()
+    until(lambda: bridge.link.quiet_s < 0.1)
 
 
 def test_a_job_is_answered(bridge: Bridge, listener: Listener) -> None:

@@ -76,10 +76,11 @@ def test_growth_shows_more_where_there_is_room() -> None:
 
 
 def test_a_tier_over_its_share_and_a_fast_one_stand_out_in_style() -> None:
-    over = Tier(name="workspace", bytes=1, level="warn", growth_per_min={"10s": 99e6})
+    over = Tier(name="workspace", bytes=1, share=0.4, level="warn", growth_per_min={"10s": 99e6})
     line = growth(changed(tiers=(over,)), 45, 9)[1]
     styles = {text.strip(): style for text, style in line if text.strip()}
     assert styles["workspace"] == "warn"
+    assert styles["40%!"] == "warn"
     assert styles["+99M"] == "warn"
 
 
@@ -182,10 +183,10 @@ def test_footer_shows_keys_and_drops_the_least_needed_ones() -> None:
     assert text_of(footer(frame_of(), 24)).split() == ["?", "help", "q", "quit"]
 
 
-def test_a_key_that_cannot_be_used_is_greyed() -> None:
+def test_a_key_that_cannot_be_used_is_greyed_and_in_brackets() -> None:
     line = footer(frame_of(view_only=True), 120)
     styles = dict(line)
-    assert styles["C"] == "greyed"
+    assert styles["(C checkpoint)"] == "greyed"
     assert styles["?"] == "key"
 
 

@@ -105,6 +105,25 @@ def test_q_ends_it_and_the_terminal_is_as_before(viewer: Viewer) -> None:
     assert termios.tcgetattr(viewer.slave) == viewer.before
 
 
+def test_m_switches_the_mouse_on_and_off(viewer: Viewer) -> None:
+    assert b"\x1b[?1000h" in viewer.seen
+    os.write(viewer.master, b"m")
+    until(lambda: b"\x1b[?1000l" in viewer.read())
+    viewer.seen = b""
+    os.write(viewer.master, b"m")
+    until(lambda: b"\x1b[?1000h" in viewer.read())
+
+
+def test_over_ssh_the_mouse_is_off_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
+    viewer = Viewer(*APP)
+    try:
+        viewer.open_up()
+        assert b"\x1b[?1000h" not in viewer.seen
+    finally:
+        viewer.close()
+
+
 def test_sigterm_ends_it_and_the_terminal_is_as_before(viewer: Viewer) -> None:
     viewer.process.send_signal(signal.SIGTERM)
     wait_for_end(viewer)

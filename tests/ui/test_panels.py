@@ -133,25 +133,35 @@ def test_not_recording_comes_first_and_is_loud() -> None:
 
 
 def test_a_lost_guard_is_said_with_the_age_of_what_is_shown() -> None:
-    link = Link(state="lost", why="the guard has gone", age_s=12.3)
+    link = Link(state="lost", why="no guard answers on /a/long/path.sock", age_s=12.3)
     frame = frame_of(link=link)
-    assert texts(banner(frame, 90)) == [
-        " guard gone, last data 12s old, reconnecting… (the guard has gone)"
+    assert texts(banner(frame, 80)) == [
+        " guard gone since 08:00 · restart: memwatch guard 20260731-demo --detach"
     ]
     assert frame.stale
 
 
-def test_a_silent_guard_is_said_too() -> None:
-    frame = frame_of(link=Link(state="live", age_s=7.0))
-    assert texts(banner(frame, 80)) == [" no news from the guard for 7s, what you see is old"]
+def test_a_guard_that_does_not_answer_is_said_with_how_long() -> None:
+    frame = frame_of(link=Link(state="live", age_s=9.0, quiet_s=7.2))
+    assert texts(banner(frame, 80)) == [" guard does not answer for 7s: all figures are old"]
+    assert frame.stale
+
+
+def test_a_guard_that_answers_without_new_figures_is_said_too() -> None:
+    frame = frame_of(link=Link(state="live", age_s=9.0, quiet_s=0.5))
+    assert texts(banner(frame, 80)) == [
+        " guard answers, but has no new figures for 9s: these are old"
+    ]
+    assert frame.stale
 
 
 def test_a_run_that_is_over_has_no_news_and_that_is_no_alarm() -> None:
     run = replace(snapshot_of().run, state="ended", ended_us=snapshot_of().t_us)
-    frame = replace(changed(run=run), link=Link(state="live", age_s=300.0))
+    frame = replace(changed(run=run), link=Link(state="live", age_s=300.0, quiet_s=1.0))
     assert [text.split(":")[0] for text in texts(banner(frame, 80))] == [" PAST RUN"]
     assert not frame.stale
     assert replace(frame, link=Link(state="lost", why="x")).stale
+    assert replace(frame, link=Link(state="live", quiet_s=9.0)).stale
 
 
 @pytest.mark.parametrize(

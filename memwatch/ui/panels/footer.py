@@ -16,7 +16,7 @@ _LAST_TO_GO = ("quit", "help", "checkpoint", "note", "leak", "freeze", "zoom_in"
 
 
 def footer(frame: Frame, width: int) -> Line:
-    """Return the keys, or what there is to say; greyed ones cannot be used now."""
+    """Return the keys, or what there is to say; those in brackets cannot be used now."""
     word = _word(frame)
     cost = each_cost(frame) if width >= 150 else own_cost(frame) if width >= 110 else []
     if word:
@@ -42,7 +42,9 @@ def _key(action: Action, frame: Frame) -> Line:
     second = _SECOND.get(action.id)
     shown = f"{action.shown} {BY_ID[second].shown}" if second else action.shown
     label = _TOGETHER.get(action.id, action.label)
-    return [(shown, "greyed" if off else "key"), (f" {label}", "greyed" if off else "dim")]
+    if off:
+        return [(f"({shown} {label})", "greyed")]
+    return [(shown, "key"), (f" {label}", "dim")]
 
 
 def _word(frame: Frame) -> Line:

@@ -53,7 +53,7 @@ def _tier(tier: Tier, snapshot: Snapshot, limit: int | None) -> list[Cell]:
     return [
         Cell(inert(tier.name), style),
         Cell(bytes_text(tier.bytes), style),
-        Cell(share_text(tier.share), style),
+        _share(tier.share, style),
         Cell(count_text(tier.entries)),
         Cell(bytes_text(tier.mean_bytes)),
         Cell(bytes_text(tier.limit), "dim"),
@@ -69,12 +69,17 @@ def _resource(resource: Resource, label: str, snapshot: Snapshot, limit: int | N
     return [
         Cell(label, style or "strong"),
         Cell(bytes_text(resource.used), style or "strong"),
-        Cell(share_text(share), style),
+        _share(share, style),
         Cell(""),
         Cell(""),
         Cell(bytes_text(resource.limit), "dim"),
         *_rates(resource.growth_per_min, snapshot.windows, limit),
     ]
+
+
+def _share(share: float | None, style: str) -> Cell:
+    """Return a share; one over its threshold says so without colour, too."""
+    return Cell(share_text(share) + ("!" if style else ""), style)
 
 
 def _rates(

@@ -89,11 +89,15 @@ def _lost(frame: Frame) -> tuple[str, str]:
         if link.state == "lost":
             return f"no guard: {inert(link.why, 120)}; trying again…", "alarm"
         return "connecting…", "notice"
-    age = age_text(link.age_s)
     if link.state == "lost":
-        return f"guard gone, last data {age} old, reconnecting… ({inert(link.why, 80)})", "alarm"
+        since = clock_text(frame.snapshot.t_us, seconds=False)
+        name = inert(frame.target or frame.snapshot.run.id, 40)
+        return f"guard gone since {since} · restart: memwatch guard {name} --detach", "alarm"
     if frame.silent:
-        return f"no news from the guard for {age}, what you see is old", "alarm"
+        return f"guard does not answer for {age_text(link.quiet_s)}: all figures are old", "alarm"
+    if frame.idle:
+        age = age_text(link.age_s)
+        return f"guard answers, but has no new figures for {age}: these are old", "alarm"
     return "", ""
 
 
