@@ -279,9 +279,10 @@ def _answers(run_dir: Path) -> bool:
     return True
 
 
-def files(folder: Path) -> list[str]:
-    """Return the files below a folder."""
-    return sorted(str(path) for path in folder.rglob("*") if not path.is_dir())
+def files(home: Path) -> list[str]:
+    """Return the files that are kept of runs; what a screen has cached is of no run."""
+    paths = (path.relative_to(home) for path in home.rglob("*") if not path.is_dir())
+    return sorted(str(path) for path in paths if path.parts[0] != "cache")
 
 
 def processes_of(folder: Path) -> list[int]:
