@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memwatch.runtime.target import guard_socket, newest_live, resolve
-from memwatch.runtime.thin_client import NoGuardError, status_json
+from memwatch.runtime.protocol import GuardSilentError, NoGuardError
+from memwatch.runtime.target import guard_socket, newest, resolve
+from memwatch.runtime.thin_client import status_json
 
 _EXAMPLE = """examples:
-  memwatch status                      the newest live run
+  memwatch status                      the newest live run, else the one seen last
   memwatch status night-7 --line       for a tmux status bar
   memwatch status ./runs/night-7 --json
 
@@ -27,12 +28,12 @@ def run(words: list[str]) -> int:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", nargs="?", help="run directory or run id; default: newest live")
+    parser.add_argument("target", nargs="?", help="run directory or run id; default: the newest")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="one JSON object, stable names")
     shape.add_argument("--line", action="store_true", help="one line of at most 80 characters")
     options = parser.parse_args(words)
-    path = resolve(options.target) if options.target else newest_live()
+    path = resolve(options.target) if options.target else newest()
     status = json.loads(_read(path))
     if options.json:
         print(json.dumps(status))  # plain ASCII: no name in it can act on a terminal
@@ -50,7 +51,7 @@ def exit_status(status: dict[str, Any]) -> int:
     if state == "ended":
         return 0
     lost = state in ("crashed", "killed", "silent")
-    return int(high or lost or not status["guard"]["recording"])
+    return int(high or lost or status["guard"]["recording"] is False)
 
 
 def _read(path: Path) -> bytes:
@@ -60,8 +61,15 @@ def _read(path: Path) -> bytes:
             return status_json(str(socket))
         except NoGuardError:
             pass  # a dead guard's socket: look for ourselves
+        except GuardSilentError as error:
+            return _look(path, str(error))
+    return _look(path)
+
+
+def _look(path: Path, silent: str = "") -> bytes:
+    """Look at a run ourselves; `silent` says why its guard was of no help."""
     import msgspec
 
     from memwatch.runtime.one_look import Look
 
-    return msgspec.json.encode(Look(path).snapshot())
+    return msgspec.json.encode(Look(path).snapshot(silent))

@@ -18,8 +18,8 @@ def status_line(status: Status) -> str:
     """
     run, memory = status["run"], _resource(status, "memory")
     parts = [worst_word(status)]
-    if not status["guard"]["recording"]:
-        parts.append("NOT RECORDING" if status["guard"]["pid"] else "NO GUARD")
+    if status["guard"]["recording"] is False:
+        parts.append(_trouble(status["guard"]))
     parts += [inert(run["id"], 20), _state(run)]
     if memory and memory["used"] is not None:
         share = "" if memory["share"] is None else f"{memory['share']:.0%} "
@@ -67,6 +67,12 @@ def status_text(status: Status) -> str:
     return "\n".join(lines)
 
 
+def _trouble(guard: Status) -> str:
+    if not guard["pid"]:
+        return "NO GUARD"
+    return "NOT RECORDING" if guard["not_recording_since_us"] else "GUARD SILENT"
+
+
 def _state(run: Status) -> str:
     return str(run["state"]).upper().replace("_", "-")
 
@@ -84,7 +90,7 @@ def _guarded(guard: Status, *, over: bool) -> str:
         if over:
             return "no guard: the run is over"
         return "no guard watches this run: nothing is recorded; begin with: memwatch guard TARGET"
-    if not guard["recording"]:
+    if guard["recording"] is False:
         since = guard["not_recording_since_us"]
         when = f" since {_clock(since)}" if since else ""
         return f"NOT RECORDING{when}: {inert(guard['not_recording_why'], 120)}"

@@ -62,7 +62,10 @@ class GuardInfo(Struct, frozen=True, kw_only=True):
 
     engine: Literal["off", "observe", "shadow", "ask", "act"] = "observe"
     pid: int = 0
-    recording: bool = True
+    start_id: str = ""
+    """One start of a guard: sequence numbers of snapshots and events are its own."""
+    recording: bool | None = True
+    """None for a run that is over and has no guard: nothing is left to record."""
     not_recording_since_us: int | None = None
     not_recording_why: str = ""
     started_us: int = 0

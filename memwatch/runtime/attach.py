@@ -18,7 +18,8 @@ from memwatch.domain.text import inert
 from memwatch.host.lock import holder
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.client import GuardSession
-from memwatch.runtime.target import run_key, socket_of
+from memwatch.runtime.protocol import GuardSilentError
+from memwatch.runtime.target import GUARD_LOCK, run_key, socket_of
 
 START_TIMEOUT_S = 20.0
 _POLL_S = 0.02
@@ -49,7 +50,7 @@ class Attachment:
     @property
     def guard_pid(self) -> int | None:
         """Process of the guard that holds the run's lock; None when there is none."""
-        return holder(run_home(self.key) / "guard.lock")
+        return holder(run_home(self.key) / GUARD_LOCK)
 
     def connect(self) -> GuardSession:
         """Open a session with the guard that is there; raises SessionError when there is none."""
@@ -59,6 +60,9 @@ class Attachment:
         """Open a session, starting the guard when there is none; raises SessionError."""
         try:
             return self.connect()
+        except GuardSilentError as error:
+            pid = self.guard_pid
+            raise SessionError(f"{error}; to replace it: kill -KILL {pid}, then again") from None
         except SessionError:
             return self._wait_for(self.start())
 

@@ -14,7 +14,7 @@ from memwatch.host.lock import holder
 from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.meta import Meta, read_meta
-from memwatch.runtime.target import socket_of
+from memwatch.runtime.target import GUARD_LOCK, socket_of
 from memwatch.runtime.thin_client import status_json
 from memwatch.runtime.writer import writer_of
 
@@ -50,7 +50,7 @@ def list_runs() -> list[Listed]:
 
 def _listed(folder: Path, meta: Meta) -> Listed:
     try:
-        pid = holder(folder / "guard.lock")
+        pid = holder(folder / GUARD_LOCK)
     except OSError:
         pid = None
     if pid is not None:

@@ -15,9 +15,13 @@ from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.runtime import wire
+from memwatch.runtime.protocol import GuardSilentError, NoGuardError
 
 _CONNECT_TIMEOUT_S = 5.0
-_ANSWER_TIMEOUT_S = 15.0
+_ANSWER_TIMEOUT_S = 10.0
+"""For questions to the history, whose own deadline is shorter."""
+_LATE_S = 2.0
+"""How much later than asked "no news" may come: then the guard is stopped or stuck."""
 
 _Shape = TypeVar("_Shape")
 
@@ -28,17 +32,17 @@ class GuardSession:
     Each connection serves one call at a time; the calls themselves may come from any thread.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Connect; raises SessionError when no guard answers there."""
-        self._path = path
+    def __init__(self, path: Path, timeout_s: float = _CONNECT_TIMEOUT_S) -> None:
+        """Connect; raises NoGuardError or GuardSilentError when none answers there in time."""
+        self._path, self._timeout_s = path, timeout_s
         self._lock = threading.Lock()
-        self._spare: _Line | None = _Line(path)
+        self._spare: _Line | None = _Line(path, timeout_s)
         self._lines: dict[str, _Line] = {}
 
     def latest(self, after_seq: int, timeout_s: float) -> Snapshot | None:
-        """Wait for a snapshot newer than `after_seq`."""
+        """Wait for a snapshot newer than `after_seq`; None in time is a sign of life as well."""
         arguments = {"after_seq": after_seq, "timeout_s": timeout_s}
-        result = self._line("wait").ask("latest", arguments, timeout_s + _ANSWER_TIMEOUT_S)
+        result = self._line("wait").ask("latest", arguments, timeout_s + _LATE_S)
         return None if result is None else _convert(result, Snapshot)
 
     def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
@@ -74,7 +78,7 @@ class GuardSession:
         with self._lock:
             line = self._lines.get(use)
             if line is None:
-                line = self._lines[use] = self._spare or _Line(self._path)
+                line = self._lines[use] = self._spare or _Line(self._path, self._timeout_s)
                 self._spare = None
             return line
 
@@ -82,11 +86,11 @@ class GuardSession:
 class _Line:
     """One connection: greeting, then question and answer in turn."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, timeout_s: float) -> None:
         self._lock = threading.Lock()
         self._number = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_CONNECT_TIMEOUT_S)
+        self._socket.settimeout(timeout_s)
         try:
             self._socket.connect(str(path))
             self._socket.sendall(wire.pack(wire.hello("", [])))
@@ -95,7 +99,9 @@ class _Line:
             self._socket.close()
             if isinstance(error, SessionError):
                 raise
-            raise SessionError(f"no guard answers on {path}: {error.strerror or error}") from None
+            if isinstance(error, TimeoutError | BlockingIOError):
+                raise GuardSilentError("the guard is there and does not answer") from None
+            raise NoGuardError(f"no guard answers on {path}: {error.strerror or error}") from None
 
     def ask(self, call: str, arguments: Any, timeout_s: float = _ANSWER_TIMEOUT_S) -> Any:
         with self._lock:
@@ -108,7 +114,9 @@ class _Line:
                 self._socket.close()
                 if isinstance(error, SessionError):
                     raise
-                raise SessionError(f"the guard does not answer: {error}") from None
+                if isinstance(error, TimeoutError):
+                    raise GuardSilentError("the guard is there and does not answer") from None
+                raise NoGuardError(f"the guard has gone: {error}") from None
             if answer.get("id") != self._number:
                 self._socket.close()
                 raise SessionError("the guard answered another question")
@@ -130,7 +138,7 @@ class _Line:
         while count:
             piece = self._socket.recv(min(count, 1 << 16))
             if not piece:
-                raise SessionError("the guard has gone")
+                raise NoGuardError("the guard has gone")
             pieces.append(piece)
             count -= len(piece)
         return b"".join(pieces)

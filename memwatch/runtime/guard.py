@@ -42,7 +42,7 @@ from memwatch.runtime.recorder import Recorder
 from memwatch.runtime.ring import Ring
 from memwatch.runtime.server import SessionServer
 from memwatch.runtime.snapshot_builder import SnapshotBuilder
-from memwatch.runtime.target import run_key
+from memwatch.runtime.target import GUARD_LOCK, run_key
 from memwatch.runtime.writer import writer_of
 
 TICK_S = 1.0
@@ -64,7 +64,7 @@ class Guard:
         opened = open_run(path)
         self.run_key = run_key(opened.path, opened.manifest.run_id)
         home = run_home(self.run_key, create=True)
-        self._lock = FileLock.acquire(home / "guard.lock")
+        self._lock = FileLock.acquire(home / GUARD_LOCK)
         self._start_id = secrets.token_hex(8)
         self._started_us = clock.wall_us()
         self._seq = 0
@@ -198,6 +198,7 @@ class Guard:
         return GuardFacts(
             guard=GuardInfo(
                 pid=os.getpid(),
+                start_id=self._start_id,
                 recording=since_us is None,
                 not_recording_since_us=since_us,
                 not_recording_why=inert(why, 160),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from memwatch.config.load import named_profile
+from memwatch.config.locations import run_home
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.errors import ConfigError
-from memwatch.domain.record import Fault
+from memwatch.domain.record import Batch, Fault
 from memwatch.domain.snapshot import GuardInfo, Limit, Snapshot
 from memwatch.host.disk import disk_sample
 from memwatch.host.limits import host_memory, memory_limits
+from memwatch.host.lock import holder
 from memwatch.host.process import boot_id
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
@@ -18,6 +20,7 @@ from memwatch.ingest.tailer import LogTailer
 from memwatch.runtime.facts import GuardFacts, RunFacts
 from memwatch.runtime.ring import Ring
 from memwatch.runtime.snapshot_builder import SnapshotBuilder
+from memwatch.runtime.target import GUARD_LOCK, run_key
 from memwatch.runtime.writer import writer_of
 
 FAULTS_KEPT = 50
@@ -41,8 +44,11 @@ class Look:
         self.torn_bytes = 0
         self._read_log()
 
-    def snapshot(self) -> Snapshot:
-        """Measure process and disk once, and return everything as a snapshot."""
+    def snapshot(self, guard_silent: str = "") -> Snapshot:
+        """Measure process and disk once, and return everything as a snapshot.
+
+        `guard_silent` says why a guard that is there was not asked.
+        """
         identity = writer_of(self.opened.path, self.opened.manifest)
         limits: tuple[Limit, ...] = ()
         alive = False
@@ -61,26 +67,30 @@ class Look:
         run = RunFacts(path=str(self.opened.path), manifest=self.opened.manifest)
         guard = GuardInfo(
             engine="off",
-            recording=not alive,
-            not_recording_why="no guard watches this run" if alive else "",
+            pid=(self._guard_pid() or 0) if guard_silent else 0,
+            recording=False if alive else None,
+            not_recording_why=guard_silent or ("no guard watches this run" if alive else ""),
         )
         facts = GuardFacts(guard=guard, limits=limits, watch="polling", alive=alive)
         return SnapshotBuilder(run, self.profile, self.ring, self.clock).build(1, facts)
 
+    def _guard_pid(self) -> int | None:
+        key = run_key(self.opened.path, self.opened.manifest.run_id)
+        return holder(run_home(key) / GUARD_LOCK)
+
     def _read_log(self) -> None:
         tailer = LogTailer(self.opened.wal_dir, "agent")
         try:
-            while True:
-                batches = tailer.poll()
-                if not batches and not tailer.more:
-                    older = tailer.backfill()
-                    if older is None:
-                        break
-                    batches = [older]
-                for batch in batches:
-                    self.ring.take(batch)
-                    self.fault_count += len(batch.faults)
-                    self.faults += batch.faults[: FAULTS_KEPT - len(self.faults)]
+            while (batches := tailer.poll()) or tailer.more:
+                self._take(batches)
+                while not tailer.more and (older := tailer.backfill()) is not None:
+                    self._take([older])
             self.torn_bytes = tailer.torn_bytes
         finally:
             tailer.close()
+
+    def _take(self, batches: list[Batch]) -> None:
+        for batch in batches:
+            self.ring.take(batch)
+            self.fault_count += len(batch.faults)
+            self.faults += batch.faults[: FAULTS_KEPT - len(self.faults)]

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from memwatch.domain.errors import SessionError
+
 PROTOCOL = (1, 1)
 """Major and minor; another major ends the session. 1.1: `events` takes `kinds`."""
 MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+
+class NoGuardError(SessionError):
+    """Nobody answers there: no guard, or one that is just ending."""
+
+
+class GuardSilentError(SessionError):
+    """A guard is there and says nothing in time: stopped, or stuck."""
 
 
 def refusal(proto: object) -> str:

@@ -232,7 +232,7 @@ class SessionServer:
             case "latest":
                 return await self._latest(connection, msgspec.convert(request, _Latest))
             case "status":
-                return {"json": await self._work(hub.status), "ready": True}
+                return {"json": await self._work(hub.status)}
             case "series":
                 asked = msgspec.convert(request, _Series)
                 columns = min(max(asked.columns, 1), _MAX_COLUMNS)

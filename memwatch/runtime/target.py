@@ -9,6 +9,7 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from memwatch.config.locations import home, run_home, socket_path
@@ -18,14 +19,17 @@ from memwatch.host.lock import RUN_LOCK, holder
 
 RUN_FILE = "run.json"
 META_FILE = "meta.json"
+GUARD_LOCK = "guard.lock"
 _MAX_BYTES = 1_000_000
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the object in a small file of JSON, or None when there is none."""
     try:
-        with path.open("rb") as file:
-            value = json.loads(file.read(_MAX_BYTES))
+        fd = os.open(path, _OPEN_FLAGS)  # a pipe under that name keeps nobody waiting
+        with os.fdopen(fd, "rb") as file:
+            value = json.loads(file.read(_MAX_BYTES) if S_ISREG(os.fstat(fd).st_mode) else b"")
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -93,13 +97,32 @@ def newest_live(agent: str | None = None) -> Path:
         path, started_us = meta.get("path"), meta.get("started_us")
         if not isinstance(path, str) or agent not in (None, meta.get("agent")):
             continue
-        watched = _is_held(folder / "guard.lock") and not meta.get("ended_us")
+        watched = _is_held(folder / GUARD_LOCK) and not meta.get("ended_us")
         if watched or _is_held(Path(path) / RUN_LOCK):
             found.append((started_us if isinstance(started_us, int) else 0, path))
     if not found:
         what = f"no {agent} is" if agent else "no run is"
         raise TargetError(f"{what} alive here; name a run directory, or try `memwatch demo`")
     return Path(max(found)[1])
+
+
+def newest() -> Path:
+    """Return the directory of the newest live run, else of the run that was seen last.
+
+    Raises TargetError when none was ever seen.
+    """
+    try:
+        return newest_live()
+    except TargetError:
+        metas = (read_json(meta) or {} for meta in (home() / "runs").glob(f"*/{META_FILE}"))
+        seen = [
+            (meta["seen_us"], meta["path"])
+            for meta in metas
+            if isinstance(meta.get("seen_us"), int) and isinstance(meta.get("path"), str)
+        ]
+        if not seen:
+            raise
+        return Path(max(seen)[1])
 
 
 def _is_held(lock: Path) -> bool:

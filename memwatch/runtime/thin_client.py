@@ -10,29 +10,35 @@ from typing import Any
 
 from memwatch import __version__
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import MAX_FRAME_BYTES, PROTOCOL, refusal
+from memwatch.runtime.protocol import (
+    MAX_FRAME_BYTES,
+    PROTOCOL,
+    GuardSilentError,
+    NoGuardError,
+    refusal,
+)
 
-_TIMEOUT_S = 10.0
+TIMEOUT_S = 2.0
+"""A status bar asks each few seconds: a guard that takes longer has an answer of its own."""
 _HEADER_BYTES = 4
 
 
-class NoGuardError(SessionError):
-    """Nobody answers there: no guard, or one that is just ending."""
-
-
-def status_json(path: str) -> bytes:
+def status_json(path: str, timeout_s: float = TIMEOUT_S) -> bytes:
     """Return `status` of the guard behind a socket.
 
-    Raises NoGuardError when none answers, SessionError when one answers something else.
+    Raises NoGuardError when none is there, GuardSilentError when one says nothing for
+    `timeout_s`, SessionError when one answers something else.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-        line.settimeout(_TIMEOUT_S)
+        line.settimeout(timeout_s)
         try:
             line.connect(path)
             _send(line, {"hello": {"proto": list(PROTOCOL), "app": f"memwatch {__version__}"}})
             _check_hello(_receive(line))
             _send(line, {"id": 1, "call": "status"})
             answer = _receive(line)
+        except (TimeoutError, BlockingIOError):  # the latter: nobody takes our connection up
+            raise GuardSilentError("the guard does not answer") from None
         except OSError as error:
             raise NoGuardError(f"no guard answers on {path}: {error}") from None
     result = answer.get("result")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +12,13 @@ import pytest
 
 from memwatch.cli.status import exit_status
 from memwatch.cli.status_text import status_line, status_text, worst_word
+from memwatch.domain.errors import TargetError
 from memwatch.domain.snapshot import GuardInfo
+from memwatch.runtime.attach import Attachment
+from memwatch.runtime.target import newest_live
 from tests.e2e.stage import Stage
 from tests.runtime.watched import MB, Watched
+from tests.waiting import wait_for
 
 Status = dict[str, Any]
 
@@ -58,10 +63,12 @@ def test_exit_status_when_nothing_is_recorded() -> None:
 def test_one_line_starts_with_the_worst_word() -> None:
     assert status_line(status_of(at_work())) == ("ok run-1 RUNNING mem 50% 50M exp 7 ckpt –")
     assert status_line(status_of(at_work(80))).startswith("ACT run-1 RUNNING mem 80% 80M")
-    lost = GuardInfo(pid=9, recording=False)
+    lost = GuardInfo(pid=9, recording=False, not_recording_since_us=5)
     assert status_line(status_of(at_work(), guard=lost)).startswith("CRIT NOT RECORDING run-1")
     nobody = GuardInfo(engine="off", recording=False)
     assert status_line(status_of(at_work(), guard=nobody)).startswith("ok NO GUARD run-1")
+    stuck = GuardInfo(pid=9, recording=False, not_recording_why="the guard does not answer")
+    assert status_line(status_of(at_work(), guard=stuck)).startswith("CRIT GUARD SILENT run-1")
 
 
 def test_one_line_fits_a_status_bar() -> None:
@@ -147,10 +154,49 @@ def test_unwatched_then_watched_then_past(shared: Stage) -> None:
     assert "ENDED" in past.stdout
 
 
+def test_a_stopped_guard_is_told_at_once_and_is_not_no_guard(shared: Stage) -> None:
+    puppet = shared.puppet("stopped")
+    guard = shared.guard(puppet.run_dir)
+    guard.kill(signal.SIGSTOP)
+    line = shared.cli("status", str(puppet.run_dir), "--line")
+    assert line.returncode == 1
+    assert "GUARD SILENT" in line.stdout
+    page = shared.cli("status", str(puppet.run_dir))
+    assert "NOT RECORDING: the guard does not answer" in page.stdout
+    guard.kill(signal.SIGCONT)
+    shared.wait_status(puppet.run_dir, lambda s: s["guard"]["recording"], "the guard again")
+    for one in (guard, puppet):
+        one.end()
+
+
+def test_right_after_a_crash_status_shows_the_run_seen_last(shared: Stage) -> None:
+    puppet = shared.puppet("crash")
+    guard = shared.guard(puppet.run_dir)
+    puppet.kill()
+    puppet.wait()
+    shared.wait_status(puppet.run_dir, lambda s: s["run"]["state"] == "crashed", "the crash")
+    attachment = Attachment(puppet.run_dir)
+    wait_for(lambda: not is_live(), "no run to be alive")
+    found = shared.cli("status")
+    assert found.returncode == 1
+    assert (puppet.run_id in found.stdout, "CRASHED" in found.stdout) == (True, True)
+    guard.end()
+    assert attachment.guard_pid is None
+    assert puppet.run_id in shared.cli("status").stdout
+
+
+def is_live() -> bool:
+    try:
+        newest_live()
+    except TargetError:
+        return False
+    return True
+
+
 def test_runs_are_listed_live_ones_first(shared: Stage) -> None:
     newer = shared.puppet("newer")
     shared.guard(newer.run_dir)
     runs = json.loads(shared.cli("ls", "--json").stdout)["runs"]
-    assert [run["live"] for run in runs] == [True, False]
+    assert [run["live"] for run in runs] == [True] + [False] * (len(runs) - 1)
     assert runs[0]["id"] == newer.run_id
     assert runs[0]["rto_s"] is None

@@ -15,6 +15,7 @@ from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.runtime.client import GuardSession
+from memwatch.runtime.protocol import GuardSilentError
 from memwatch.runtime.server import SessionServer
 from tests.runtime.fakes import FakeHub, RawLine, serving, snapshot
 from tests.waiting import wait_for
@@ -74,6 +75,23 @@ def test_a_viewer_of_the_guard_before_is_served_at_once() -> None:
         newest = session.latest(5_000, 5.0)
         assert newest is not None
         assert newest.seq == 1
+        session.close()
+
+
+def test_a_guard_that_says_nothing_is_told_soon_after_the_time_asked_for() -> None:
+    """A thread of the screen waits in it: what it shows is as old as this wait."""
+
+    class Stuck(FakeHub):
+        def newest(self) -> tuple[int, bytes]:
+            go_on.wait(8)  # less than the time in which other questions may be answered
+            return super().newest()
+
+    go_on = threading.Event()
+    with serving(Stuck()) as server:
+        session = GuardSession(server.path)
+        with pytest.raises(GuardSilentError, match="does not answer"):
+            session.latest(1, 0.1)
+        go_on.set()
         session.close()
 
 

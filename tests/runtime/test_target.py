@@ -19,6 +19,7 @@ from memwatch.runtime.target import (
     META_FILE,
     RUN_FILE,
     guard_socket,
+    newest,
     newest_live,
     read_json,
     resolve,
@@ -168,6 +169,18 @@ def test_the_newest_live_run_is_found_by_its_locks(tmp_path: Path) -> None:
             assert newest_live("demo") == paths["new"]
             with pytest.raises(TargetError, match="no searcher is alive"):
                 newest_live("searcher")
+
+
+def test_without_a_live_run_the_one_seen_last_is_the_newest(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="no run is alive"):
+        newest()
+    paths = {name: make_run(tmp_path / name, name) for name in ("first", "last", "old")}
+    for name, seen_s in (("first", 5), ("last", 9), ("old", 1)):
+        folder = know(paths[name], name, seen_us=T0_US + seen_s, ended_us=T0_US)
+    (folder / META_FILE).write_text('{"seen_us": 99e99, "path": []}')
+    assert newest() == paths["last"]
+    with FileLock.acquire(paths["first"] / RUN_LOCK):
+        assert newest() == paths["first"], "a live one comes first"
 
 
 def test_meta_is_replaced_whole(tmp_path: Path) -> None:

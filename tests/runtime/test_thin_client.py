@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import MAX_FRAME_BYTES
-from memwatch.runtime.thin_client import NoGuardError, pack, status_json, unpack
+from memwatch.runtime.client import GuardSession
+from memwatch.runtime.protocol import MAX_FRAME_BYTES, GuardSilentError, NoGuardError
+from memwatch.runtime.thin_client import pack, status_json, unpack
 from tests.runtime.fakes import FakeHub, serving
 
 PLAIN = st.none() | st.booleans() | st.integers(0, 2**64 - 1) | st.text(max_size=300)
@@ -153,6 +154,17 @@ def test_a_newer_minor_is_understood() -> None:
 def test_a_guard_that_goes_is_told_apart_from_one_that_is_strange(frames: list[bytes]) -> None:
     with answering(*frames) as path, pytest.raises(NoGuardError):
         status_json(path)
+
+
+def test_a_guard_that_is_stopped_is_told_apart_from_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path)
+        listener.listen()
+        with pytest.raises(GuardSilentError, match="does not answer"):
+            status_json(path, timeout_s=0.1)
+        with pytest.raises(GuardSilentError, match="does not answer"):
+            GuardSession(Path(path), timeout_s=0.1)
 
 
 def test_nobody_there(tmp_path: Path) -> None:
