@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from memwatch.domain.text import inert
 _KEPT_CHECKPOINTS = 64
 _KEPT_EXPERIMENTS = 64
 _KEPT_PURGES = 64
+_KEPT_SWITCHES = 32
 
 
 class Instant(NamedTuple):
@@ -125,6 +127,9 @@ class RunState:
         """The newest record of each."""
         self.checkpoint_counts: Counter[str] = Counter()
         """All that ended, by state: committed, aborted."""
+        self.asked: dict[str, str] = {}
+        """Who asked for a checkpoint, by its id; the others were due."""
+        self._switches: dict[str, tuple[int, float]] = {}
         self.purges: list[Purge] = []
         """The newest."""
         self.purge_count = 0
@@ -196,6 +201,21 @@ class RunState:
         if self._newer("mode", record):
             self.mode = inert(record.text("mode"), 20)
 
+    @property
+    def switches(self) -> dict[str, float]:
+        """What the agent's present start says of its switches; another process has its own."""
+        began = self.start.lsn if self.start else 0
+        return {name: value for name, (lsn, value) in self._switches.items() if lsn >= began}
+
+    def _switch(self, record: Record) -> None:
+        name, value = inert(record.text("name"), 40), record.members.get("value")
+        if type(value) not in (int, float) or not isfinite(value):
+            return
+        if (name in self._switches or len(self._switches) < _KEPT_SWITCHES) and self._newer(
+            f"switch {name}", record
+        ):
+            self._switches[name] = (record.lsn, float(value))
+
     def _experiment_begin(self, record: Record) -> None:
         self._progress(record)
         if self._newer("experiment", record):
@@ -248,6 +268,15 @@ class RunState:
                 oldest = next(iter(self.commands))
                 del self.commands[oldest]
                 self._at.pop(f"command {oldest}", None)
+        self._checkpoint_asked(record)
+
+    def _checkpoint_asked(self, record: Record) -> None:
+        result = record.members.get("result")
+        made = result.get("id") if isinstance(result, dict) else None
+        if record.text("op") == "checkpoint" and isinstance(made, str):
+            self.asked[inert(made, 80)] = inert(record.text("origin", "operator"), 20)
+            if len(self.asked) > _KEPT_CHECKPOINTS:
+                del self.asked[next(iter(self.asked))]
 
 
 _Kept = TypeVar("_Kept", ExperimentEnd, Purge)
@@ -316,6 +345,7 @@ _HANDLERS: dict[str, Callable[[RunState, Record], None]] = {
     "run.begin": RunState._run_begin,
     "run.end": RunState._run_end,
     "mode": RunState._mode,
+    "switch": RunState._switch,
     "experiment.begin": RunState._experiment_begin,
     "experiment.end": RunState._experiment_end,
     "step.end": RunState._step,

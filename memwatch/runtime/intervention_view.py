@@ -60,6 +60,7 @@ class InterventionView:
         if name in self._settled:
             return self._settled[name]
         done = self._ring.state.checkpoint_at[checkpoint.id]
+        asked_by = self._ring.state.asked.get(checkpoint.id, "")
         took_us = round((checkpoint.duration_s or 0.0) * 1e6)
         effect = self._measure("memory", done, took_us, now_at_us)
         return self._settle(
@@ -67,8 +68,8 @@ class InterventionView:
             Intervention(
                 id=name,
                 action=f"checkpoint {checkpoint.kind}",
-                origin="agent",
-                why=checkpoint.reason or "cadence",
+                origin=asked_by or "agent",
+                why=checkpoint.reason or ("asked" if asked_by else "cadence"),
                 state="done" if checkpoint.state == "committed" else "failed",
                 asked_at_us=checkpoint.began_us,
                 done_at_us=done.t_us,

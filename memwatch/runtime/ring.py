@@ -95,8 +95,9 @@ class Ring:
 
     def take_guard(self, record: Record) -> None:
         """Take a record that the guard wrote itself: its events are shown at once."""
+        event = event_of(record)
         with self.lock:
-            self._tell(event_of(record))
+            self._tell(replace(event, origin="guard") if event else None)
             self.changed += 1
 
     def touch(self) -> None:

@@ -186,6 +186,12 @@ def test_events_are_numbered_and_bounded() -> None:
     assert len(bench.ring.events(10**9, 5)) == 5, "a viewer of another guard begins anew"
 
 
+def test_what_the_guard_says_is_from_the_guard() -> None:
+    bench = Bench()
+    bench.ring.take_guard(bench.now(1, "note", text="an operator's remark"))
+    assert [event.origin for event in bench.ring.events(0, 1)] == ["guard"]
+
+
 def test_faults_are_told_once_at_the_time_of_their_records() -> None:
     bench = Bench()
     torn = Fault("damaged", 1, 40, detail="checksum differs")

@@ -61,6 +61,20 @@ def test_interventions_come_newest_first_and_failed_ones_say_so() -> None:
     assert watched.light("CKPT") == ("WARN", "the newest one failed")
 
 
+def test_a_checkpoint_that_was_asked_for_names_who_asked() -> None:
+    watched = Watched()
+    watched.begin()
+    watched.say("checkpoint.commit", id="full-1", kind="full", bytes=1)
+    done = {"state": "done", "origin": "operator"}
+    watched.say("command", id="c1", op="checkpoint", result={"id": "full-1"}, **done)
+    watched.say("command", id="c2", op="leak", result={"id": "full-2"}, **done)
+    watched.clock.advance_s(1)
+    watched.say("checkpoint.commit", id="full-2", kind="full", bytes=1)
+    due, asked = watched.snapshot().interventions
+    assert (asked.origin, asked.why) == ("operator", "asked")
+    assert (due.origin, due.why) == ("agent", "cadence")
+
+
 def test_checkpoints_and_what_a_recovery_would_load() -> None:
     watched = Watched()
     watched.begin()
