@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from memwatch.analytics.run_state import Instant
+from memwatch.analytics.told import Instant
 from memwatch.config.schema import CheckpointCadence, Lights
 from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
 from memwatch.runtime.ring import Ring, newest_commit_lsn

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from memwatch.analytics.run_state import Start
+from memwatch.analytics.told import Start
 from memwatch.domain.snapshot import PAST, Level, Snapshot
 from memwatch.domain.units import share_text
 from memwatch.runtime.ledger import Ledger

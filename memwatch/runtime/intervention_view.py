@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memwatch.analytics.efficacy import Effect, measure
-from memwatch.analytics.run_state import Instant, Purge
+from memwatch.analytics.told import Instant, Purge
 from memwatch.domain.snapshot import Checkpoint, Intervention
 from memwatch.runtime.ring import Ring
 

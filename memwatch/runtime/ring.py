@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from memwatch.analytics.growth import Growth, Slope
 from memwatch.analytics.narrate import event_of, event_of_fault
-from memwatch.analytics.run_state import Instant, RunState, tier_samples
+from memwatch.analytics.run_state import RunState, tier_samples
 from memwatch.analytics.series import TimeSeries
+from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.record import Batch, Fault, Record

@@ -1,0 +1,85 @@
+"""What single records of a log tell, with the instant they were written at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memwatch.domain.record import Record
+from memwatch.domain.text import inert
+
+
+class Instant(NamedTuple):
+    """When a record was written, by both clocks, and its place in the log."""
+
+    lsn: int = 0
+    t_us: int = 0
+    """Wall time: for people. Ages and rates go by the other clock."""
+    m_us: int = 0
+    """CLOCK_BOOTTIME of the boot that the record was written in."""
+
+    @classmethod
+    def of(cls, record: Record) -> Instant:
+        """Return the instant of a record."""
+        return cls(record.lsn, record.t_us, record.m_us)
+
+
+class Told:
+    """Something that one record tells."""
+
+    def __init__(self, record: Record) -> None:
+        self.at = Instant.of(record)
+
+    @property
+    def lsn(self) -> int:
+        """Number of the record."""
+        return self.at.lsn
+
+    @property
+    def t_us(self) -> int:
+        """Wall time of the record."""
+        return self.at.t_us
+
+
+class Start(Told):
+    """One `run.begin`."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.start_id = inert(record.text("start_id"), 80)
+        self.boot_id = record.text("boot")
+        self.pid = record.number("pid") or 0
+        limits = record.members.get("limits")
+        limit = limits.get("memory_bytes") if isinstance(limits, dict) else None
+        self.memory_limit_bytes = limit if type(limit) is int and limit > 0 else None
+
+
+class End(Told):
+    """One `run.end`."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.status = inert(record.text("status", "done"), 20)
+        self.reason = inert(record.text("reason"), 120)
+
+
+class ExperimentEnd(Told):
+    """One `experiment.end`."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.number = record.experiment
+        self.status = inert(record.text("status", "done"), 20)
+        self.duration_us = record.number("duration_us")
+
+
+class Purge(Told):
+    """One `purge.end`."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.tier = inert(record.text("tier"), 40)
+        self.how = inert(record.text("how"), 20)
+        self.cause = inert(record.text("cause"), 20)
+        self.entries = record.number("entries")
+        self.freed_bytes = record.number("freed_bytes")
+        self.duration_us = record.number("duration_us") or 0
