@@ -34,6 +34,7 @@ SILENT = frozenset(
         "checkpoint.begin",
         "truncate",
         "memory",
+        "switch",
         "evidence",
         "decision",
         "stop",

@@ -66,7 +66,7 @@ def _run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     run = Run.open(args.run_dir, options)
-    leak = Leak(run.tiers, SystemClock(), args.leak_in)
+    leak = Leak(run.tiers, SystemClock(), run.record, args.leak_in)
     leaks.append(leak)
     engine = Engine(run, corpus, Search(args.seed, len(corpus.slices)), leak, limit)
     _stop_on_signals(engine.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from memwatch.agent import Tiers
@@ -16,6 +16,8 @@ OUTSIDE = "outside"
 _GRAIN_BYTES = 64_000
 _MOST_AT_ONCE_BYTES = 32_000_000
 _forgotten: list[bytearray] = []
+
+Record = Callable[[str, dict[str, Any]], object]
 
 
 def check(mb_per_min: float, where: str, tiers: Iterable[str]) -> None:
@@ -30,8 +32,10 @@ def check(mb_per_min: float, where: str, tiers: Iterable[str]) -> None:
 class Leak:
     """Keeps copies of buffers at a chosen rate until told to stop."""
 
-    def __init__(self, tiers: Tiers, clock: Clock, where: str = OUTSIDE) -> None:
+    def __init__(self, tiers: Tiers, clock: Clock, record: Record, where: str = OUTSIDE) -> None:
+        """`record` takes kind and members of what is logged: every viewer knows the rate by it."""
         self._tiers = tiers
+        self._record = record
         self._clock = clock
         self._where = where
         self._mb_per_min = 0.0
@@ -47,6 +51,7 @@ class Leak:
         check(mb_per_min, where, self._tiers)
         self._where, self._mb_per_min = where, mb_per_min
         self._grown_us = self._clock.boot_us()
+        self._record("switch", {"name": "leak", "value": mb_per_min, "where": where})
         return self._release() if mb_per_min == 0 else 0
 
     def grow(self, material: bytes) -> None:

@@ -6,7 +6,7 @@ measured are None. No series: charts ask for those.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -47,6 +47,8 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     end_reason: str = ""
     ops: tuple[str, ...] = ()
     """Operations that the agent takes."""
+    switches: dict[str, float] = {}
+    """What the agent says is switched on and how far: the demo's `leak`, in MB a minute."""
 
 
 class Own(Struct, frozen=True, kw_only=True):
@@ -308,7 +310,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Time span that charts show at first."""
     profile_note: str = ""
     """Said on screen when the profile shortens windows or cadences."""
-    extra: dict[str, Any] = {}
 
     def resource(self, name: str) -> Resource | None:
         """Return a resource by name."""

@@ -136,6 +136,7 @@ class SnapshotBuilder:
             ended_us=end.t_us if end else None,
             uptime_s=_seconds(began_us, now.at_us) if started.t_us else 0.0,
             end_reason=reason,
+            switches={} if end else state.switches,
             ops=() if end else tuple(inert(op, 60) for op in list(manifest.ops)[:_OPS_SHOWN]),
         )
         return run, now

@@ -245,8 +245,8 @@ class DashboardApp(App[None]):
         self._submit(actions.leak_command(on=self._leak_asked), words)
 
     def _leak_is_on(self) -> bool:
-        stated = self._newest.extra.get("leak_mb_per_min") if self._newest else None
-        return stated > 0 if isinstance(stated, int | float) else self._leak_asked
+        stated = self._newest.run.switches.get("leak") if self._newest else None
+        return self._leak_asked if stated is None else stated > 0
 
     def _do_note(self) -> None:
         from memwatch.ui.screens.overlay import NoteScreen

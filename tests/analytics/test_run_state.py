@@ -140,3 +140,24 @@ def test_unknown_kinds_are_counted_and_told() -> None:
     event = event_of(strange)
     assert event is not None
     assert "quantum.leap" in event.text
+
+
+def test_a_switch_is_the_present_starts_own_whatever_the_order() -> None:
+    records = [
+        record(1, "run.begin", 0, start_id="s1"),
+        record(2, "switch", 1, name="leak", value=60),
+        record(3, "switch", 2, name="\x1b[2J", value=1),
+        record(4, "switch", 3, name="leak", value=120.5),
+        *(record(5 + n, "switch", 4, name="leak", value=v) for n, v in enumerate((True, "9", {}))),
+    ]
+    forward, backward = RunState(), RunState()
+    forward.fold(records)
+    for one in reversed(records):
+        backward.fold([one])
+    assert forward.switches == backward.switches
+    assert forward.switches["leak"] == 120.5
+    assert all(name.isprintable() for name in forward.switches)
+    forward.fold([record(9, "run.begin", 9, start_id="s2")])
+    assert forward.switches == {}, "a new process begins with none"
+    backward.fold([record(n, "switch", 10, name=f"n{n}", value=n) for n in range(10, 200)])
+    assert len(backward.switches) == 32

@@ -33,7 +33,7 @@ CORPUS = read_corpus(slices=2, slice_bytes=400_000)
 
 def an_engine(run: Run, limit_bytes: int = 1 << 40, corpus: Corpus = CORPUS) -> Engine:
     search = Search(1, len(corpus.slices))
-    engine = Engine(run, corpus, search, Leak(run.tiers, SystemClock()), limit_bytes)
+    engine = Engine(run, corpus, search, Leak(run.tiers, SystemClock(), run.record), limit_bytes)
     engine.pace = Pace(core_share=1.0, step_s=0.0, experiment_s=0.0)
     return engine
 

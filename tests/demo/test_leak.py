@@ -20,7 +20,7 @@ def a_leak() -> tuple[Leak, Tiers, ManualClock]:
         return len(numbers)
 
     tiers, clock = Tiers({"workspace": Keep(groups=2)}, record), ManualClock()
-    return Leak(tiers, clock), tiers, clock
+    return Leak(tiers, clock, record), tiers, clock
 
 
 def test_it_keeps_what_the_rate_says_outside_all_tiers() -> None:
