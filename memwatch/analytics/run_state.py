@@ -10,12 +10,12 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable
 from math import isfinite
-from math import isfinite
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from memwatch.analytics.narrate import KNOWN_KINDS
+from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
 from memwatch.domain.record import Fault, Record
 from memwatch.domain.sample import TierSample
 from memwatch.domain.snapshot import Checkpoint
@@ -25,79 +25,6 @@ _KEPT_CHECKPOINTS = 64
 _KEPT_EXPERIMENTS = 64
 _KEPT_PURGES = 64
 _KEPT_SWITCHES = 32
-_KEPT_SWITCHES = 32
-
-
-class Instant(NamedTuple):
-    """When a record was written, by both clocks, and its place in the log."""
-
-    lsn: int = 0
-    t_us: int = 0
-    """Wall time: for people. Ages and rates go by the other clock."""
-    m_us: int = 0
-    """CLOCK_BOOTTIME of the boot that the record was written in."""
-
-
-class Told:
-    """Something that one record tells."""
-
-    def __init__(self, record: Record) -> None:
-        self.at = _instant(record)
-
-    @property
-    def lsn(self) -> int:
-        """Number of the record."""
-        return self.at.lsn
-
-    @property
-    def t_us(self) -> int:
-        """Wall time of the record."""
-        return self.at.t_us
-
-
-class Start(Told):
-    """One `run.begin`."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(record)
-        self.start_id = inert(record.text("start_id"), 80)
-        self.boot_id = record.text("boot")
-        self.pid = record.number("pid") or 0
-        limits = record.members.get("limits")
-        limit = limits.get("memory_bytes") if isinstance(limits, dict) else None
-        self.memory_limit_bytes = limit if type(limit) is int and limit > 0 else None
-
-
-class End(Told):
-    """One `run.end`."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(record)
-        self.status = inert(record.text("status", "done"), 20)
-        self.reason = inert(record.text("reason"), 120)
-
-
-class ExperimentEnd(Told):
-    """One `experiment.end`."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(record)
-        self.number = record.experiment
-        self.status = inert(record.text("status", "done"), 20)
-        self.duration_us = record.number("duration_us")
-
-
-class Purge(Told):
-    """One `purge.end`."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(record)
-        self.tier = inert(record.text("tier"), 40)
-        self.how = inert(record.text("how"), 20)
-        self.cause = inert(record.text("cause"), 20)
-        self.entries = record.number("entries")
-        self.freed_bytes = record.number("freed_bytes")
-        self.duration_us = record.number("duration_us") or 0
 
 
 class RunState:
@@ -132,7 +59,6 @@ class RunState:
         self.asked: dict[str, str] = {}
         """Who asked for a checkpoint, by its id; the others were due."""
         self._switches: dict[str, tuple[int, float]] = {}
-        self._switches: dict[str, tuple[int, float]] = {}
         self.purges: list[Purge] = []
         """The newest."""
         self.purge_count = 0
@@ -155,7 +81,7 @@ class RunState:
                 self.unknown += 1
         self.records += count
         if last is not None and last.lsn > self.last.lsn:
-            self.last = _instant(last)
+            self.last = Instant.of(last)
 
     @property
     def last_lsn(self) -> int:
@@ -185,7 +111,7 @@ class RunState:
 
     def _progress(self, record: Record) -> None:
         if record.lsn > self.progress.lsn:
-            self.progress = _instant(record)
+            self.progress = Instant.of(record)
 
     def _run_begin(self, record: Record) -> None:
         self.starts += 1
@@ -203,21 +129,6 @@ class RunState:
     def _mode(self, record: Record) -> None:
         if self._newer("mode", record):
             self.mode = inert(record.text("mode"), 20)
-
-    @property
-    def switches(self) -> dict[str, float]:
-        """What the agent's present start says of its switches; another process has its own."""
-        began = self.start.lsn if self.start else 0
-        return {name: value for name, (lsn, value) in self._switches.items() if lsn >= began}
-
-    def _switch(self, record: Record) -> None:
-        name, value = inert(record.text("name"), 40), record.members.get("value")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            return
-        if (name in self._switches or len(self._switches) < _KEPT_SWITCHES) and self._newer(
-            f"switch {name}", record
-        ):
-            self._switches[name] = (record.lsn, float(value))
 
     @property
     def switches(self) -> dict[str, float]:
@@ -267,7 +178,7 @@ class RunState:
         checkpoint = self.checkpoints[name] = _checkpoint(record, name, known)
         if record.kind != "checkpoint.begin":
             self.checkpoint_counts[checkpoint.state] += 1
-        self.checkpoint_at[name] = max(_instant(record), self.checkpoint_at.get(name, Instant()))
+        self.checkpoint_at[name] = max(Instant.of(record), self.checkpoint_at.get(name, Instant()))
         order = sorted(self.checkpoints, key=self.checkpoint_at.__getitem__)
         kept = order[-_KEPT_CHECKPOINTS:]
         self.checkpoints = {name: self.checkpoints[name] for name in kept}
@@ -298,10 +209,6 @@ class RunState:
 
 
 _Kept = TypeVar("_Kept", ExperimentEnd, Purge)
-
-
-def _instant(record: Record) -> Instant:
-    return Instant(record.lsn, record.t_us, record.m_us)
 
 
 def _insert(told: list[_Kept], item: _Kept, limit: int) -> None:
@@ -363,7 +270,6 @@ _HANDLERS: dict[str, Callable[[RunState, Record], None]] = {
     "run.begin": RunState._run_begin,
     "run.end": RunState._run_end,
     "mode": RunState._mode,
-    "switch": RunState._switch,
     "switch": RunState._switch,
     "experiment.begin": RunState._experiment_begin,
     "experiment.end": RunState._experiment_end,
