@@ -8,6 +8,7 @@ Source: metrics ("robust slope over the last 60 s, 10 min and 24 h, side by side
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from statistics import quantiles
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ _DOUBLINGS = 4
 _MIN_POINTS = 5
 _LEAST_LIKENESS = 3
 _FAST_CLIMB = 0.05  # share of the limit that a lone short window must gain to be believed
+_REACH = 3  # how many times the time that was seen growth may be drawn out
+_NEAR = 60  # shortest windows: an arrival this near is told before it was seen for long
 
 
 class Slope(NamedTuple):
@@ -24,11 +27,17 @@ class Slope(NamedTuple):
     per_min: float
     low: float
     high: float
+    span_s: float = inf
+    """Time that the samples really cover: at most that of the window."""
 
     @property
     def steady(self) -> bool:
         """Rising, and alike enough in the middle half of all pairs to say until when."""
         return self.low > 0 and self.low >= self.per_min / _LEAST_LIKENESS
+
+    def denies(self, longer: Slope) -> bool:
+        """Whether this shorter window is flat or falling while the longer one still rises."""
+        return self.per_min < longer.low / _LEAST_LIKENESS
 
 
 class _Bucket:
@@ -100,7 +109,8 @@ class WindowSlope:
 
     def _compute(self) -> Slope | None:
         points = [(b.time_sum / b.count, b.value_sum / b.count) for b in self._buckets]
-        if len(points) < _MIN_POINTS or points[-1][0] - points[0][0] < self._min_span_us:
+        span_us = points[-1][0] - points[0][0] if points else 0.0
+        if len(points) < _MIN_POINTS or span_us < self._min_span_us:
             return None
         slopes = [
             (late_value - value) / (late - time)
@@ -108,7 +118,7 @@ class WindowSlope:
             for late, late_value in points[i + 1 :]
         ]
         low, middle, high = (quarter * 60e6 for quarter in quantiles(slopes, n=4))
-        return Slope(middle, low, high)
+        return Slope(middle, low, high, span_us / 1e6)
 
 
 class Growth:
@@ -134,24 +144,39 @@ class Growth:
 def time_to_limit(
     used: float, limit: float | None, slopes: list[Slope | None], windows_s: tuple[float, ...]
 ) -> tuple[float, float] | None:
-    """Return earliest and latest arrival at the limit in seconds, or None without steady growth.
+    """Return earliest and latest arrival at the limit in seconds; None without support for them.
 
-    Each window whose growth is steady contributes the range of its middle half. The shortest one
-    sees every refill of a cache, so it counts beside a longer one, or alone for a fast climb.
+    Each window whose growth is steady contributes the range of its middle half, unless a shorter
+    one denies it, or the arrival lies far outside of what it has seen. The shortest one sees every
+    refill of a cache, so it counts beside a longer one that rises, or alone for a fast climb.
+    Source: metrics, time to limit.
     """
     if limit is None:
         return None
     room = limit - used
     if room <= 0:
         return (0.0, 0.0)
-    steady = [(s, w) for s, w in zip(slopes, windows_s, strict=True) if s is not None and s.steady]
-    if not steady:
+    ranges = [
+        (room / slope.high * 60, room / slope.low * 60)
+        for slope in _supported(slopes, windows_s[0], limit)
+        if room / slope.low * 60 <= max(_REACH * slope.span_s, _NEAR * windows_s[0])
+    ]
+    if not ranges:
         return None
-    if len(steady) == 1 and steady[0][1] == windows_s[0]:
-        slope, window_s = steady[0]
-        if slope.low * window_s / 60 < _FAST_CLIMB * limit:
-            return None
-    return (
-        min(room / slope.high * 60 for slope, _ in steady),
-        max(room / slope.low * 60 for slope, _ in steady),
-    )
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _supported(slopes: list[Slope | None], shortest_s: float, limit: float) -> list[Slope]:
+    """Return the steady slopes that no shorter window denies."""
+    known = [slope for slope in slopes if slope is not None]
+    found: list[Slope] = []
+    for index, slope in enumerate(known):
+        denied = any(shorter.denies(slope) for shorter in known[:index])
+        if slope.steady and not denied:
+            found.append(slope)
+    if len(found) == 1 and found[0] is slopes[0]:
+        longer = known[1] if len(known) > 1 else None
+        climbs = found[0].low * shortest_s / 60 >= _FAST_CLIMB * limit
+        if not climbs and (longer is None or longer.low <= 0):
+            return []
+    return found

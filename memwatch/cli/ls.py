@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import arrival_text, bytes_text
 from memwatch.runtime.catalog import Listed, list_runs
 
 _EXAMPLE = """example:
@@ -83,7 +83,7 @@ def _cells(listed: Listed) -> tuple[str, ...]:
         meta.level if live else "–",
         bytes_text(memory) + ("" if live else " peak"),
         bytes_text(meta.growth_per_min) if live else "–",
-        duration_text(arrival[0]) if arrival else "–",
+        arrival_text(*arrival) if arrival else "–",
         began.strftime("%m-%d %H:%M"),
         str(listed.guard_pid) if listed.guard_pid is not None else "–",
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import arrival_text, bytes_text, duration_text
 
 Status = dict[str, Any]
 
@@ -25,7 +25,7 @@ def status_line(status: Status) -> str:
         share = "" if memory["share"] is None else f"{memory['share']:.0%} "
         parts.append(f"mem {share}{bytes_text(memory['used'])}")
         if memory["time_to_limit_s"]:
-            parts.append(f"limit {duration_text(memory['time_to_limit_s'][0])}")
+            parts.append(f"limit in {arrival_text(*memory['time_to_limit_s'])}")
     if run["experiment"] is not None:
         parts.append(f"exp {run['experiment']}")
     parts.append(f"ckpt {duration_text(status['checkpoints']['age_s'])}")

@@ -52,6 +52,7 @@ class Ring:
         self._events: deque[Event] = deque(maxlen=EVENTS)
         self._event_seq = 0
         self._complete_since_us = 0
+        self._followed_since = 0
 
     # -- taking in ---------------------------------------------------------------------------
 
@@ -76,6 +77,8 @@ class Ring:
     def take_tree(self, sample: TreeSample) -> int | None:
         """Take a look at the process tree; returns unaccounted bytes, None without tiers."""
         with self.lock:
+            if not self._follows(sample):
+                self._followed_since = sample.m_us
             self.tree = sample
             self.changed += 1
             if not sample.processes:
@@ -245,7 +248,19 @@ class Ring:
             found = [event for event in self._events if t0_us <= event.t_us < t1_us]
         return sorted(_of_kinds(found, kinds), key=lambda event: event.t_us)
 
+    def followed_us(self, now_at_us: int) -> int:
+        """Return how long the tree of this start was measured without a gap."""
+        start = self.state.start
+        began = self.axis_of(start.at) if start else 0
+        return now_at_us - max(self._followed_since, began) if self.tree else 0
+
     # -- inside ------------------------------------------------------------------------------
+
+    def _follows(self, sample: TreeSample) -> bool:
+        before = self.tree
+        if before is None or not before.alive:
+            return False
+        return sample.m_us - before.m_us <= self.max_gap_us("memory")
 
     def _new_growth(self) -> Growth:
         return Growth(self._profile.windows.growth_s)

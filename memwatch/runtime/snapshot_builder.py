@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memwatch.analytics import lights
 from memwatch.analytics.growth import Slope, time_to_limit
-from memwatch.analytics.run_state import Instant
+from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.sample import HELD_S, TierSample
@@ -77,7 +77,7 @@ class SnapshotBuilder:
     def _build(self, seq: int, facts: GuardFacts) -> Snapshot:
         run, now = self._run_info(facts)
         limits = limits_of(self._profile, self._ring, self.run.manifest, facts.limits)
-        memory = self._memory(limits, run)
+        memory = self._memory(limits, run, now.at_us)
         checkpoints = self._checkpoints.checkpoints(run, now.at_us)
         disk, processes = self._disk(), self._processes()
         progress = self._progress(facts, now.at_us)
@@ -158,7 +158,7 @@ class SnapshotBuilder:
     def _age_s(self, instant: Instant, now_at_us: int) -> float:
         return _seconds(self._ring.axis_of(instant), now_at_us)
 
-    def _memory(self, limits: Limits, run: RunInfo) -> Resource | None:
+    def _memory(self, limits: Limits, run: RunInfo, now_at_us: int) -> Resource | None:
         last = self._last("memory")
         if last is None:
             return None
@@ -167,7 +167,7 @@ class SnapshotBuilder:
         slopes = self._ring.slopes("memory")
         share = used / limit if limit else None
         arrival = None
-        if run.state not in PAST:
+        if run.state not in PAST and self._warmed_up(now_at_us):
             arrival = time_to_limit(used, limit, slopes, self._profile.windows.growth_s)
         return Resource(
             name="memory",
@@ -179,6 +179,10 @@ class SnapshotBuilder:
             time_to_limit_s=arrival,
             at_us=at_us,
         )
+
+    def _warmed_up(self, now_at_us: int) -> bool:
+        """Whether the shortest window holds nothing of the way up that each start begins with."""
+        return self._ring.followed_us(now_at_us) >= self._profile.windows.growth_s[0] * 1e6
 
     def _resources(self, memory: Resource | None, disk: Disk) -> tuple[Resource, ...]:
         found = [memory] if memory else []
