@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import weakref
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,9 @@ RUN_LOCK = "run.lock"
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _PID_BYTES = 20
+_TRIES = 5
+_RETRY_S = 0.02
+"""Somebody who only looks (`holder`) has the lock for an instant: that is no reason to give up."""
 
 
 class LockHeldError(UsageError):
@@ -37,7 +41,8 @@ class FileLock:
 
     @classmethod
     def acquire(cls, path: Path) -> FileLock:
-        """Take the lock at once; raises LockHeldError, or OSError where the file cannot be."""
+        """Take the lock; raises LockHeldError, or OSError where the file cannot be."""
+        tries = 0
         while True:
             fd = os.open(path, _FLAGS, 0o600)
             try:
@@ -49,7 +54,11 @@ class FileLock:
             except BlockingIOError:
                 pid = _pid_in(fd)
                 os.close(fd)
-                raise LockHeldError(path, pid) from None
+                tries += 1
+                if tries == _TRIES:
+                    raise LockHeldError(path, pid) from None
+                time.sleep(_RETRY_S)
+                continue
             except BaseException:
                 os.close(fd)
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,25 @@ def test_a_forked_child_does_not_keep_it(tmp_path: Path) -> None:
     os.close(child_may_end)
     os.close(release_child)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_those_who_only_look_keep_nobody_from_the_lock(tmp_path: Path) -> None:
+    """`ls` and `status` look at the locks of agents that may be just starting."""
+    path = tmp_path / "lock"
+    FileLock.acquire(path).release()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            holder(path)
+
+    looking = [threading.Thread(target=look, daemon=True) for _ in range(2)]
+    for thread in looking:
+        thread.start()
+    try:
+        for _ in range(200):
+            FileLock.acquire(path).release()
+    finally:
+        done.set()
+        for thread in looking:
+            thread.join(timeout=10)
