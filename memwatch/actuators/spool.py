@@ -1,11 +1,9 @@
 """The operator's side of a control spool: publish commands, read acknowledgements.
 
-    <run>/control/tmp/   drafts, written whole and synced
-    <run>/control/new/   published by link(): an existing name fails, nothing is ever replaced
-    <run>/control/ack/   the agent's answers
-
-Only these folders are written, and only below a run that is ours. Every step is taken from an
-open folder to the next, so that nothing put in its place meanwhile leads us elsewhere.
+A draft is written whole and synced in `tmp/`, then published by link() into `new/`: an existing
+name fails, nothing is ever replaced. Only these folders are written, and only below a run that is
+ours. Every step is taken from an open folder to the next, so that nothing put in its place
+meanwhile leads us elsewhere. `memwatch.wal.spool_format` says what the files hold.
 Source: D6, R8.
 """
 
@@ -18,35 +16,31 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import msgspec
-from msgspec import Struct
 
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
 from memwatch.wal.segment import CONTROL_DIR
+from memwatch.wal.spool_format import (
+    ACK,
+    MAX_BYTES,
+    NEW,
+    PROTO,
+    TMP,
+    Ack,
+    CommandFile,
+    Sender,
+    ack_name,
+    command_name,
+    encode,
+    parse_ack,
+)
 
-MAX_BYTES = 16 * 1024
-_PRIORITY = {"abort_experiment": 0, "checkpoint": 1, "purge": 2}
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PUBLISH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FORGOTTEN_US = 3600 * 1_000_000
 """A draft this old was left by a writer that was killed."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
-class Ack(Struct, frozen=True, kw_only=True):
-    """What the agent says about a command; unknown members are ignored."""
-
-    proto: int
-    id: str
-    run_id: str
-    seq: int
-    state: str
-    detail: str = ""
-    result: Any = None
 
 
 class Spool:
@@ -56,30 +50,22 @@ class Spool:
         self._dir = run_dir / CONTROL_DIR
         self._run_id = run_id
 
-    def publish(self, name: str, command: Command, now_us: int, ttl_us: int) -> None:
+    def publish(self, name: str, command: Command, now_us: int) -> None:
         """Put a command where the agent finds it; raises MemwatchError with the reason."""
-        text = msgspec.json.encode(
-            {
-                "proto": 1,
-                "id": name,
-                "run_id": self._run_id,
-                "op": command.op,
-                "args": command.args,
-                "issued_us": now_us,
-                "ttl_us": ttl_us,
-                "deadline_us": 5 * ttl_us,
-                "by": {
-                    "uid": os.getuid(),
-                    "host": os.uname().nodename,
-                    "pid": os.getpid(),
-                    "origin": command.origin,
-                },
-            }
+        by = Sender(os.getuid(), os.uname().nodename, os.getpid(), command.origin)
+        file = CommandFile(
+            proto=PROTO,
+            id=name,
+            run_id=self._run_id,
+            op=command.op,
+            args=command.args,
+            issued_us=now_us,
+            by=by,
         )
-        if len(text) > MAX_BYTES:
-            raise MemwatchError(f"a command of {len(text)} bytes is over the {MAX_BYTES} allowed")
         try:
-            self._link(f"{_PRIORITY.get(command.op, 3)}-{name}.json", text, now_us)
+            self._link(command_name(name, command.op), encode(file), now_us)
+        except ValueError as error:
+            raise MemwatchError(f"the command is too long: {error}") from None
         except OSError as error:
             why = error.strerror or str(error)
             raise MemwatchError(f"the command cannot be handed over: {why}") from None
@@ -87,16 +73,15 @@ class Spool:
     def ack(self, name: str) -> Ack | None:
         """Return the newest answer to a command, or None when there is no readable one."""
         try:
-            with self._open("ack") as ack_dir:
-                text = _read(ack_dir, f"{name}.json")
-            answer = msgspec.json.decode(text, type=Ack)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            with self._open(ACK) as ack_dir:
+                answer = parse_ack(_read(ack_dir, ack_name(name)))
+        except (OSError, ValueError):
             return None
         return answer if answer.id == name and answer.run_id == self._run_id else None
 
     def _link(self, name: str, text: bytes, now_us: int) -> None:
         draft = f"{name}.{secrets.token_hex(4)}"
-        with self._open("tmp") as tmp, self._open("new") as new:
+        with self._open(TMP) as tmp, self._open(NEW) as new:
             _sweep(tmp, now_us - _FORGOTTEN_US)
             try:
                 _write(tmp, draft, text)

@@ -18,11 +18,12 @@ from typing import Any
 from msgspec import Struct
 
 from memwatch.agent.context import Context
-from memwatch.agent.spool import CUR, NEW, Ack, CommandFile, RefusedError, Spool, parse_name
+from memwatch.agent.spool import RefusedError, Spool
 from memwatch.domain.command import FINAL_STATES
 from memwatch.domain.errors import LogError
 from memwatch.domain.text import inert
 from memwatch.wal.segment import CONTROL_DIR
+from memwatch.wal.spool_format import CUR, NEW, Ack, CommandFile, parse_name
 
 POLL_S = 0.1
 LIST_S = 2.0
@@ -67,6 +68,7 @@ class ControlListener:
         self._running: Job | None = None
         self._unwritten: dict[str, Ack] = {}
         self._first_seen_us: dict[str, int] = {}
+        self._epoch = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="memwatch-control", daemon=True)
         _listeners.add(self)
@@ -162,6 +164,8 @@ class ControlListener:
         self._first_seen_us.setdefault(command.id, job.accepted_us)
         if command.run_id != self._context.run_id:
             self._finish(job, "refused", "wrong_run: it names another run")
+        elif not_offered := self._not_offered(command):
+            self._finish(job, "refused", not_offered)
         elif operation is None:
             self._finish(job, "refused", f"unsupported: this agent has no {command.op}")
         elif unknown := set(command.args) - set(operation.args):
@@ -174,6 +178,22 @@ class ControlListener:
             self._answer(job, "accepted")
             self._waiting.append(job)
             self._waiting.sort(key=lambda waiting: waiting.name[0])
+
+    def _not_offered(self, command: CommandFile) -> str:
+        """Return why a command cannot be taken as it is meant, or nothing.
+
+        To act without a condition that was set would be worse than not to act.
+        """
+        if command.dry_run:
+            return "unsupported: this agent offers no dry run; nothing was done"
+        if command.confirm is not None:
+            return "unsupported: this agent asks for no confirmation and can check none"
+        if command.expect:
+            return f"unsupported: this agent does not state {', '.join(sorted(command.expect))}"
+        if command.epoch is not None and command.epoch < self._epoch:
+            return f"stale: epoch {command.epoch} is over, {self._epoch} was seen"
+        self._epoch = max(self._epoch, command.epoch or 0)
+        return ""
 
     def _is_late(self, command: CommandFile) -> bool:
         age_us = self._clock.wall_us() - command.issued_us

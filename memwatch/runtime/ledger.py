@@ -20,11 +20,8 @@ from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 from memwatch.runtime.recorder import Recorder
+from memwatch.wal.spool_format import DEADLINE_US, TTL_US
 
-TTL_US = 60_000_000
-"""A command that the agent did not begin by then is withdrawn by the agent as expired."""
-DEADLINE_US = 5 * TTL_US
-"""A command that has not ended by then, from its acceptance, is failed by the agent."""
 GRACE_US = 5_000_000
 """How much later we give an agent up that said nothing."""
 MOST_IN_FLIGHT = 32
@@ -92,7 +89,7 @@ class Ledger:
             self._move(info.id, "failed" if trouble else "done", trouble)
             return info.id
         try:
-            self._spool.publish(info.id, command, now_us, TTL_US)
+            self._spool.publish(info.id, command, now_us)
         except MemwatchError as error:
             self._move(info.id, "failed", inert(str(error), 120))
         return info.id

@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from memwatch.actuators.spool import MAX_BYTES, Spool
+from memwatch.actuators.spool import Spool
 from memwatch.agent.files import SYSTEM_FILES
-from memwatch.agent.spool import Ack as AgentAck
 from memwatch.agent.spool import Spool as AgentSpool
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
+from memwatch.wal.spool_format import DEADLINE_US, MAX_BYTES, TTL_US
+from memwatch.wal.spool_format import Ack as AgentAck
 from tests.builders import T0_US
 
 RUN_ID = "run-1"
-TTL_US = 60_000_000
 CHECKPOINT = Command(op="checkpoint", args={"kind": "full"})
 
 
@@ -46,7 +46,7 @@ def write_ack(agent: AgentSpool, text: bytes, name: str = "a1") -> Path:
 
 
 def publish(spool: Spool, name: str = "a1", command: Command = CHECKPOINT) -> None:
-    spool.publish(name, command, T0_US, TTL_US)
+    spool.publish(name, command, T0_US)
 
 
 def test_the_agent_reads_what_was_published(agent: AgentSpool, spool: Spool) -> None:
@@ -56,6 +56,7 @@ def test_the_agent_reads_what_was_published(agent: AgentSpool, spool: Spool) -> 
     assert (command.id, command.run_id, command.op) == ("a1", RUN_ID, "checkpoint")
     assert command.args == {"kind": "full"}
     assert command.issued_us == T0_US
+    assert (command.ttl_us, command.deadline_us) == (TTL_US, DEADLINE_US)
     assert command.by.uid == os.getuid()
     assert not list((agent.path / "tmp").iterdir()), "no draft stays"
 
@@ -198,3 +199,13 @@ def test_an_answer_that_others_may_have_written_is_none(agent: AgentSpool, spool
     assert spool.ack("a1") is not None
     path.chmod(0o666)
     assert spool.ack("a1") is None
+
+
+def test_a_result_too_long_for_an_answer_does_not_cost_the_answer(
+    agent: AgentSpool, spool: Spool
+) -> None:
+    result = {"text": "x" * MAX_BYTES}
+    agent.write_ack(AgentAck(id="a1", run_id=RUN_ID, seq=3, state="done", result=result))
+    answer = spool.ack("a1")
+    assert answer is not None
+    assert (answer.state, list(answer.result)) == ("done", ["left_out"])

@@ -7,14 +7,15 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memwatch.agent.control import ControlListener
-from memwatch.agent.spool import MAX_COMMAND_BYTES
+from memwatch.wal.spool_format import MAX_BYTES
 from tests.agent.acting import Agent
 from tests.agent.reading import context_at
-from tests.agent.sending import a_command, publish, publish_bytes, state_of
+from tests.agent.sending import a_command, ack_of, publish, publish_bytes, state_of
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         b"[]",
         b"\xff\xfe",
         b"[" * 10_000,
-        b"x" * (MAX_COMMAND_BYTES + 1),
+        b"x" * (MAX_BYTES + 1),
         b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":NaN}',
         b'{"proto":1,"id":"c1","run_id":"run-1","op":"mark","issued_us":"now"}',
         b'{"proto":2,"id":"c1","run_id":"run-1","op":"mark","issued_us":1}',
@@ -46,6 +47,42 @@ def test_what_is_no_command_is_set_aside_and_refused(agent: Agent, text: bytes) 
     assert state_of(agent.path) == "refused"
     assert [path.name for path in (agent.path / "control/bad").iterdir()] == ["3-c1.json"]
     assert agent.marks == []
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"dry_run": True}, "offers no dry run"),
+        ({"confirm": "run-1"}, "can check none"),
+        ({"expect": {"gen": 17}}, "does not state gen"),
+        ({"epoch": 40}, "epoch 40 is over, 41 was seen"),
+    ],
+)
+def test_a_condition_that_cannot_be_kept_is_an_answer(
+    agent: Agent, members: dict[str, Any], words: str
+) -> None:
+    publish(agent.path, a_command(agent.clock, "first", epoch=41))
+    publish(agent.path, a_command(agent.clock, "second", args={"n": 2}, **members))
+    agent.turn()
+    assert state_of(agent.path, "first") == "done"
+    ack = ack_of(agent.path, "second")
+    assert ack is not None
+    assert (ack["state"], words in ack["detail"]) == ("refused", True)
+    assert agent.marks == [{}]
+
+
+def test_conditions_that_are_kept_and_members_of_others_are_no_trouble(agent: Agent) -> None:
+    about: dict[str, Any] = {
+        "epoch": 3,
+        "expect": {},
+        "dry_run": False,
+        "confirm": None,
+        "x_trace": [1],
+    }
+    by = {"uid": 1, "rule": "rss-slope@6", "evidence": {"value": 38.5}}
+    publish(agent.path, a_command(agent.clock, **about, by=by))
+    agent.turn()
+    assert state_of(agent.path) == "done"
 
 
 def _symlink(path: Path, target: Path) -> None:

@@ -15,21 +15,19 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from memwatch.actuators.spool import Spool
 from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.log import LogWriter
-from memwatch.agent.spool import Ack, CommandFile
 from memwatch.agent.spool import Spool as AgentSpool
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
 from memwatch.domain.errors import SessionError
 from memwatch.domain.record import Record
 from memwatch.runtime.ledger import (
-    DEADLINE_US,
     GRACE_US,
     MOST_IN_FLIGHT,
     SHOWN,
-    TTL_US,
     Ledger,
 )
 from memwatch.runtime.recorder import Recorder
+from memwatch.wal.spool_format import DEADLINE_US, TTL_US, Ack, CommandFile
 from tests.faults.failing_files import FailingFiles
 
 RUN_ID = "run-1"
