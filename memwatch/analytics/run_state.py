@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
+from memwatch.analytics.checkpoint_fold import CheckpointFold
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
 from memwatch.domain.record import Fault, Record
@@ -46,16 +45,13 @@ class RunState:
         self.experiment: int | None = None
         self.experiment_title = ""
         self.tiers: dict[str, TierSample] = {}
+        self.tiers_at = Instant()
+        """The `sample` that told the tiers."""
         self.experiments: Counter[str] = Counter()
         self.recent_experiments: list[ExperimentEnd] = []
         self.best = ""
         self.steps = 0
-        self.checkpoints: dict[str, Checkpoint] = {}
-        """Newest checkpoints by id, in order of their lsn."""
-        self.checkpoint_at: dict[str, Instant] = {}
-        """The newest record of each."""
-        self.checkpoint_counts: Counter[str] = Counter()
-        """All that ended, by state: committed, aborted."""
+        self.saved = CheckpointFold()
         self.asked: dict[str, str] = {}
         """Who asked for a checkpoint, by its id; the others were due."""
         self._switches: dict[str, tuple[int, float]] = {}
@@ -82,6 +78,21 @@ class RunState:
         self.records += count
         if last is not None and last.lsn > self.last.lsn:
             self.last = Instant.of(last)
+
+    @property
+    def checkpoints(self) -> dict[str, Checkpoint]:
+        """Newest checkpoints by id, in order of their lsn."""
+        return self.saved.known
+
+    @property
+    def checkpoint_at(self) -> dict[str, Instant]:
+        """The newest record of each of these."""
+        return self.saved.at
+
+    @property
+    def checkpoint_counts(self) -> Counter[str]:
+        """All that ended, by state: committed, aborted."""
+        return self.saved.counts
 
     @property
     def last_lsn(self) -> int:
@@ -121,6 +132,10 @@ class RunState:
                 self.end = None
             if self._newer("mode", record):
                 self.mode = "running"
+            if self._newer("sample", record):
+                self.tiers, self.tiers_at = {}, Instant()
+            if self._newer("experiment", record):
+                self.experiment, self.experiment_title, self.phase = None, "", None
 
     def _run_end(self, record: Record) -> None:
         if record.lsn > self._at.get("start", 0) and self._newer("end", record):
@@ -157,8 +172,12 @@ class RunState:
         end = ExperimentEnd(record)
         self.experiments[end.status] += 1
         _insert(self.recent_experiments, end, _KEPT_EXPERIMENTS)
-        best = record.members.get("best")
-        if best is not None and self._newer("best", record):
+        self.saved.experiment_ended(end.lsn, end.status)
+        metrics = record.members.get("metrics")
+        best = record.members.get(
+            "best", metrics.get("best") if isinstance(metrics, dict) else None
+        )
+        if isinstance(best, int | float | str) and self._newer("best", record):
             self.best = inert(f"{best:.4g}" if isinstance(best, float) else str(best), 40)
 
     def _step(self, record: Record) -> None:
@@ -170,19 +189,10 @@ class RunState:
             return
         tiers = record.members.get("tiers")
         if isinstance(tiers, dict):
-            self.tiers = tier_samples(tiers)
+            self.tiers, self.tiers_at = tier_samples(tiers), Instant.of(record)
 
     def _checkpoint(self, record: Record) -> None:
-        name = inert(record.text("id", f"lsn {record.lsn}"), 80)
-        known = self.checkpoints.pop(name, None)
-        checkpoint = self.checkpoints[name] = _checkpoint(record, name, known)
-        if record.kind != "checkpoint.begin":
-            self.checkpoint_counts[checkpoint.state] += 1
-        self.checkpoint_at[name] = max(Instant.of(record), self.checkpoint_at.get(name, Instant()))
-        order = sorted(self.checkpoints, key=self.checkpoint_at.__getitem__)
-        kept = order[-_KEPT_CHECKPOINTS:]
-        self.checkpoints = {name: self.checkpoints[name] for name in kept}
-        self.checkpoint_at = {name: self.checkpoint_at[name] for name in kept}
+        self.saved.take(record)
 
     def _purge_end(self, record: Record) -> None:
         self.purge_count += 1
@@ -235,35 +245,6 @@ def tier_samples(tiers: dict[str, Any]) -> dict[str, TierSample]:
         for name, members in list(tiers.items())[:64]
         if isinstance(members, dict)
     }
-
-
-def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoint:
-    state = {"checkpoint.begin": "begun", "checkpoint.commit": "committed"}.get(
-        record.kind, "aborted"
-    )
-    duration_us, stall_us = record.number("duration_us"), record.number("stall_us")
-    began_us = record.t_us - (duration_us or 0)
-    said = record.text("kind") or (known.kind if known else "")
-    kind = "full" if said == "full" else "incremental"
-    base = inert(record.text("base"), 80) or (known.base if known else None)
-    if known is not None and known.state != "begun" and state == "begun":
-        # Its end was read first, and may not repeat what its beginning says.
-        return replace(known, kind=kind, base=base, began_us=record.t_us)
-    return Checkpoint(
-        id=name,
-        kind=kind,
-        state=state,  # type: ignore[arg-type]  # one of the three literals above
-        base=base,
-        first_lsn=record.number("first_lsn"),
-        last_lsn=record.number("last_lsn"),
-        bytes=record.number("bytes"),
-        entries=record.number("entries"),
-        began_us=known.began_us if known is not None and known.state == "begun" else began_us,
-        committed_us=record.t_us if state == "committed" else None,
-        duration_s=duration_us / 1e6 if duration_us is not None else None,
-        stall_s=stall_us / 1e6 if stall_us is not None else None,
-        reason=inert(record.text("reason"), 120),
-    )
 
 
 _HANDLERS: dict[str, Callable[[RunState, Record], None]] = {

@@ -1,0 +1,124 @@
+"""The checkpoints that a log tells of: the newest by name, and what recovery builds on.
+
+A window of the newest serves lists; full checkpoints and the sums behind them are kept apart, for
+hundreds of increments may follow one full checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from memwatch.analytics.tally import Sums, Tally
+from memwatch.analytics.told import Instant
+from memwatch.domain.record import Record
+from memwatch.domain.snapshot import Checkpoint
+from memwatch.domain.text import inert
+
+_KEPT = 64
+_KEPT_FULLS = 4
+
+
+class Saved(NamedTuple):
+    """A committed checkpoint, and when it was committed."""
+
+    at: Instant
+    checkpoint: Checkpoint
+
+    @property
+    def covers_lsn(self) -> int:
+        """Last record that it holds: those behind it are replayed by a recovery."""
+        last_lsn = self.checkpoint.last_lsn
+        return self.at.lsn if last_lsn is None else min(last_lsn, self.at.lsn)
+
+
+class CheckpointFold:
+    """Folds `checkpoint.*` records and ends of experiments, in any order of segments."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Checkpoint] = {}
+        """Newest checkpoints by id, in order of their lsn."""
+        self.at: dict[str, Instant] = {}
+        """The newest record of each."""
+        self.counts: Counter[str] = Counter()
+        """All that ended, by state: committed, aborted."""
+        self.fulls: list[Saved] = []
+        """The newest committed full ones, oldest first."""
+        self.newest: Saved | None = None
+        """The newest committed one of any kind."""
+        self.covered_lsn = 0
+        """Last record that some committed checkpoint holds."""
+        self.deltas = Tally()
+        """Committed incremental ones, by the lsn of their commit."""
+        self.experiments = Tally()
+        """Experiments that ended and count for the cadence, by the lsn of their end."""
+
+    def take(self, record: Record) -> None:
+        """Take one `checkpoint.begin`, `.commit` or `.abort`."""
+        name = inert(record.text("id", f"lsn {record.lsn}"), 80)
+        known = self.known.get(name)
+        one = _checkpoint(record, name, known)
+        if record.kind != "checkpoint.begin":
+            self.counts[one.state] += 1
+        self.known[name] = one
+        at = self.at[name] = max(Instant.of(record), self.at.get(name, Instant()))
+        if one.state == "committed":
+            self._commit(Saved(at, one))
+        kept = sorted(self.known, key=self.at.__getitem__)[-_KEPT:]
+        self.known = {name: self.known[name] for name in kept}
+        self.at = {name: self.at[name] for name in kept}
+
+    def experiment_ended(self, lsn: int, status: str) -> None:
+        """Count an experiment; aborted ones do not count (R5)."""
+        if status != "aborted":
+            self.experiments.add(lsn, Sums(1))
+
+    def experiments_since(self, lsn: int) -> int:
+        """Return how many experiments ended behind a record."""
+        return self.experiments.between(lsn).count
+
+    def _commit(self, saved: Saved) -> None:
+        lsn, one = saved.at.lsn, saved.checkpoint
+        self.covered_lsn = max(self.covered_lsn, saved.covers_lsn)
+        if self.newest is None or lsn >= self.newest.at.lsn:
+            self.newest = saved
+        if one.kind != "full":
+            self.deltas.add(lsn, Sums(1, one.bytes or 0, one.entries or 0))
+            return
+        self.deltas.drop(lsn)  # its kind may stand in a beginning that is read later
+        others = [full for full in self.fulls if full.at.lsn != lsn]
+        self.fulls = sorted([*others, saved], key=lambda full: full.at)[-_KEPT_FULLS:]
+        if len(self.fulls) == _KEPT_FULLS:
+            self.deltas.forget(self.fulls[0].at.lsn)
+            self.experiments.forget(self.fulls[0].at.lsn)
+
+
+def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoint:
+    state = {"checkpoint.begin": "begun", "checkpoint.commit": "committed"}.get(
+        record.kind, "aborted"
+    )
+    duration_us, stall_us = record.number("duration_us"), record.number("stall_us")
+    began_us = record.t_us - (duration_us or 0)
+    said = record.text("kind") or (known.kind if known else "")
+    kind = "full" if said == "full" else "incremental"
+    base = inert(record.text("base"), 80) or (known.base if known else None)
+    if known is not None and known.state != "begun" and state == "begun":
+        # Its end was read first, and may not repeat what its beginning says.
+        return replace(known, kind=kind, base=base, began_us=record.t_us)
+    return Checkpoint(
+        id=name,
+        kind=kind,
+        state=state,  # type: ignore[arg-type]  # one of the three literals above
+        base=base,
+        first_lsn=record.number("first_lsn"),
+        last_lsn=record.number("last_lsn"),
+        bytes=record.number("bytes"),
+        entries=record.number("entries"),
+        began_us=known.began_us if known is not None and known.state == "begun" else began_us,
+        committed_us=record.t_us if state == "committed" else None,
+        duration_s=duration_us / 1e6 if duration_us is not None else None,
+        stall_s=stall_us / 1e6 if stall_us is not None else None,
+        reason=inert(record.text("reason"), 120),
+    )
