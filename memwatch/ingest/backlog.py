@@ -19,6 +19,7 @@ class Backlog:
         self._chunk_bytes = chunk_bytes
         self._file: SegmentFile | None = None
         self._unread: dict[int, int] = {}  # bytes, by segment
+        self._order: list[int] = []  # the same segments, newest last, and some that are finished
         self._read_bytes = 0
 
     @property
@@ -43,6 +44,7 @@ class Backlog:
         for lsn in reading.segments:
             if lsn < live and lsn not in reading.sealed and lsn not in self._unread:
                 self._take_on(lsn)
+        self._order = sorted(self._unread)
 
     def report_pruned(self) -> None:
         """Report segments that vanished before they were opened."""
@@ -84,11 +86,14 @@ class Backlog:
         Raises OSError when all that is left refuses to be read.
         """
         refusal: OSError | None = None
-        for lsn in sorted(self._unread, reverse=True):
+        passed_over: list[int] = []
+        while self._order:
+            lsn = self._order[-1]
             try:
                 while lsn in self._unread:
                     self._step(lsn)
                     if batches := self._reading.take():
+                        self._order += reversed(passed_over)
                         (batch,) = batches
                         return batch
             except FileNotFoundError:  # the next look at the directory will say so
@@ -96,6 +101,10 @@ class Backlog:
             except OSError as error:
                 self.close()
                 refusal = error
+            self._order.pop()
+            if lsn in self._unread:
+                passed_over.append(lsn)
+        self._order += reversed(passed_over)
         if refusal is not None:
             raise refusal
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ class Reading:
         self._due = max((p.next_lsn or p.segment for p in positions.values()), default=1)
         self.places = dict(positions)
         """Where reading goes on, by segment."""
-        self._seen: set[int] = set()
+        self._seen: list[int] = []
         self._lost: set[int] = set()
         self.segments: list[int] = []
         """The segments that exist, in order."""
@@ -71,16 +72,17 @@ class Reading:
         if segments == self.segments:
             return False
         self.segments = segments
-        self._seen.update(segments)
+        self._seen = sorted({*self._seen, *segments})
         return True
 
     def behind(self, lsn: int) -> list[int]:
         """Return the segments behind one, in order."""
-        return [segment for segment in self.segments if segment > lsn]
+        return self.segments[bisect_right(self.segments, lsn) :]
 
     def successor(self, lsn: int) -> int | None:
         """Return the first number of the segment behind one, which may be gone by now."""
-        return min((segment for segment in self._seen if segment > lsn), default=None)
+        behind = bisect_right(self._seen, lsn)
+        return self._seen[behind] if behind < len(self._seen) else None
 
     def newest_known(self) -> int:
         """Return the newest segment that was ever seen, or 1."""
@@ -104,9 +106,13 @@ class Reading:
             return []
         self.sealed.add(file.lsn)
         items = file.seal(successor)
-        if file.lsn in self.segments:
+        if self._exists(file.lsn):
             return items
         return [_pruned(item) if isinstance(item, Fault) else item for item in items]
+
+    def _exists(self, lsn: int) -> bool:
+        at = bisect_left(self.segments, lsn)
+        return at < len(self.segments) and self.segments[at] == lsn
 
     def tell_lost(self, segment: int, detail: str) -> None:
         """Report a segment that is gone although nothing newer exists, unless it was."""

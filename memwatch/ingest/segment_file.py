@@ -106,7 +106,7 @@ class SegmentFile:
         return "same" if (status.st_dev, status.st_ino) == self._identity else "other"
 
     def resume(self, place: Position) -> Items:
-        """Go on at a stored place.
+        """Go on at a stored place: there a line ends that has the number before, or is broken.
 
         A place that no longer fits the file is a fault, and the file is read from its start:
         its records come again, and the fault's `lsn` says from which number on.
@@ -116,10 +116,9 @@ class SegmentFile:
             self._restart(Position(self.lsn), _START)
             detail = f"{place.offset - size} bytes shorter than what was read: read again"
             return [self._fault("truncated", 0, detail, self.lsn)]
-        end, next_lsn = self._last_line(place.offset)
-        if end != place.offset or None is not next_lsn != place.next_lsn is not None:
+        if place.offset and self._last_line(place.offset) != (place.offset, place.next_lsn):
             return [self._rewritten(place.offset)]
-        self._restart(place, _Anchor(end, b"\n") if end else _START)
+        self._restart(place, self._anchor_at(place.offset))
         return []
 
     def take_over(self, old: SegmentFile) -> Items:
@@ -142,18 +141,18 @@ class SegmentFile:
             return [], True
         chunk = os.pread(self._fd, min(most_bytes, size - offset), offset)
         items = self._stream.feed(chunk)
-        self._read_to = self._read_to.moved(chunk, len(chunk))
+        before, self._read_to = self._read_to, self._read_to.moved(chunk, len(chunk))
         if (completed := self.position.offset - offset) > 0:
-            self._line_start = self._line_start_at(chunk, completed)
+            self._line_start = before.moved(chunk, completed)
         return items, offset + len(chunk) >= size
 
     def seal(self, successor: int) -> Items:
         """Say that the segment is complete: the next one begins with `successor`."""
         return self._stream.seal(successor)
 
-    def _line_start_at(self, chunk: bytes, completed: int) -> _Anchor:
-        offset = self._read_to.end - len(chunk)
-        return _Anchor(offset, b"").moved(chunk, completed)
+    def _anchor_at(self, end: int) -> _Anchor:
+        start = max(end - _ANCHOR_BYTES, 0)
+        return _Anchor(end, os.pread(self._fd, end - start, start))
 
     def _changed_below(self) -> Items:
         """Start again at the last line, or at the start, as far as bytes below were rewritten."""
@@ -172,7 +171,7 @@ class SegmentFile:
             if next_lsn is None or place.next_lsn is None or next_lsn > place.next_lsn:
                 end, next_lsn = 0, self.lsn
             place = Position(self.lsn, end, next_lsn)
-            anchor = _Anchor(end, b"\n") if end else _START
+            anchor = self._anchor_at(end)
         self._restart(place, anchor)
         return self._fault("truncated", place.offset, detail, place.next_lsn)
 
@@ -186,7 +185,10 @@ class SegmentFile:
         self._read_to = self._line_start = anchor
 
     def _last_line(self, size: int) -> tuple[int, int | None]:
-        """Return the offset behind the last complete line before `size`, and the lsn due there."""
+        """Return the offset behind the last complete line before `size`, and the lsn due there.
+
+        None is due behind a broken line, as with the positions of a stream.
+        """
         span: int = _LOOK_BACK_BYTES
         while True:
             start = max(size - span, 0)
@@ -197,10 +199,9 @@ class SegmentFile:
             span *= 8
         if not feed:
             return 0, None
-        try:
-            return start + len(lines) + 1, codec.decode(lines[before + 1 :]).lsn + 1
-        except codec.DamagedLineError:
-            return start + len(lines) + 1, None
+        stream = SegmentStream(Position(self.lsn, 1), self._max_line_bytes)
+        stream.feed(lines[before + 1 :] + feed)
+        return start + len(lines) + 1, stream.position.next_lsn
 
     def _fault(self, kind: FaultKind, offset: int, detail: str, lsn: int | None = None) -> Fault:
         return Fault(kind, self.lsn, offset, 0, detail, lsn)
