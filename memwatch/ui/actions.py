@@ -15,8 +15,8 @@ from memwatch.domain.text import inert
 
 Group = Literal["look", "act"]
 
-LEAK_MB_PER_MIN = 60
-"""How fast the demo's switch makes it leak."""
+LEAK_MB_PER_MIN = 120
+"""How fast the demo's switch makes it leak: WARN comes within about two minutes."""
 
 PANELS = ("tiers", "growth", "acts", "recovery", "procs", "log")
 """Panels in the order of their number keys."""
@@ -210,6 +210,14 @@ def refusal(action: Action, snapshot: Snapshot | None, *, view_only: bool) -> st
 def is_offered(action: Action, snapshot: Snapshot | None) -> bool:
     """Return whether an action is worth a place in the footer: the leak is the demo's alone."""
     return action.id != "leak" or (snapshot is not None and "leak" in snapshot.run.ops)
+
+
+def label_of(action: Action, snapshot: Snapshot | None) -> str:
+    """Return the words of an action; those of a switch say how it stands, as the agent tells."""
+    stated = snapshot.run.switches.get(action.op) if snapshot and action.op else None
+    if stated is None:
+        return action.label
+    return f"{action.label} {stated:g}/min: on" if stated else f"{action.label}: off"
 
 
 def checkpoint_command() -> Command:

@@ -17,6 +17,7 @@ from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.domain.text import inert
 from memwatch.ui import actions, messages, view
 from memwatch.ui.bridge import Bridge
+from memwatch.ui.charts.course import first_sample_us
 from memwatch.ui.cost import CostMeter
 from memwatch.ui.event_log import KEPT, EventLog, with_answer, with_snapshot
 from memwatch.ui.frame import Frame
@@ -80,9 +81,9 @@ class DashboardApp(App[None]):
         self.frame = Frame(glyphs=glyphs, view_only=view_only, target=target, refresh_s=refresh_s)
         self._events = EventLog()
         self._events_asked = False
+        self._events_of = ""
         self._newest: Snapshot | None = None
         self._cost = CostMeter(self._bytes_written)
-        self._leak_asked = False
         self._requests = 0
         self._said = 0
         self.register_theme(self.look.textual)
@@ -135,6 +136,7 @@ class DashboardApp(App[None]):
         self._events = with_snapshot(self._events, snapshot)
         if not self._events.complete and not self._events_asked:
             self._events_asked = True
+            self._events_of = snapshot.guard.start_id
             self.bridge.ask("events", lambda session: session.events(0, KEPT))
         if not self._is_behind():
             self._next_frame()
@@ -174,7 +176,7 @@ class DashboardApp(App[None]):
         drawing = self.dashboard.chart.drawing if self.dashboard.is_mounted else None
         if self.frame.view.live or drawing is None:
             return self._events.events
-        return drawing.course.events
+        return drawing.course.log
 
     def say(self, text: str) -> None:
         """Show a passing word at the foot."""
@@ -202,8 +204,12 @@ class DashboardApp(App[None]):
         elif message.slot == "events":
             self._events_asked = False
             if isinstance(message.answer, list):
-                self._events = with_answer(self._events, message.answer)
+                self._events = with_answer(self._events, message.answer, self._events_of)
                 self._next_frame()
+        elif message.slot == "first":
+            if isinstance(message.answer, int):
+                self.frame = replace(self.frame, first_us=message.answer)
+                self._change_view(view.inside)
         elif message.error:
             self.say(f"not sent: {message.error}")
         else:  # from here on the snapshots tell how far it came
@@ -232,6 +238,14 @@ class DashboardApp(App[None]):
         else:
             getattr(self, f"_do_{verb}")()
 
+    def _do_pan_back(self) -> None:
+        """Look back; how far that goes is asked when it is first needed."""
+        snapshot = self._newest
+        if snapshot is not None and self.frame.first_us is None:
+            now_us = snapshot.t_us
+            self.bridge.ask("first", lambda session: first_sample_us(session, now_us))
+        self._change_view(view.pan_back)
+
     def _change_view(self, change: Callable[[View, view.Bounds], View]) -> None:
         self.frame = replace(self.frame, view=change(self.frame.view, self.frame.bounds))
         self._next_frame()
@@ -240,13 +254,10 @@ class DashboardApp(App[None]):
         self._submit(actions.checkpoint_command(), "checkpoint asked for")
 
     def _do_leak(self) -> None:
-        self._leak_asked = not self._leak_is_on()
-        words = "leak asked for" if self._leak_asked else "end of the leak asked for"
-        self._submit(actions.leak_command(on=self._leak_asked), words)
-
-    def _leak_is_on(self) -> bool:
-        stated = self._newest.run.switches.get("leak") if self._newest else None
-        return self._leak_asked if stated is None else stated > 0
+        """Switch to the other of what the agent itself says: other viewers switch it too."""
+        on = not (self._newest and self._newest.run.switches.get("leak"))
+        words = "demo leak: on asked for" if on else "demo leak: off asked for"
+        self._submit(actions.leak_command(on=on), words)
 
     def _do_note(self) -> None:
         from memwatch.ui.screens.overlay import NoteScreen
@@ -331,7 +342,6 @@ class DashboardApp(App[None]):
 VIEW_CHANGES: dict[str, Callable[[View, view.Bounds], View]] = {
     "zoom_in": view.zoom_in,
     "zoom_out": view.zoom_out,
-    "pan_back": view.pan_back,
     "pan_forward": view.pan_forward,
     "to_now": view.to_now,
     "freeze": view.toggle_freeze,

@@ -15,6 +15,8 @@ class EventLog(Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...] = ()
     complete: bool = False
     """False = there are older ones to ask the session for."""
+    start_id: str = ""
+    """The start of the guard that numbered them."""
 
     @property
     def last_seq(self) -> int:
@@ -24,6 +26,8 @@ class EventLog(Struct, frozen=True, kw_only=True):
 
 def with_snapshot(log: EventLog, snapshot: Snapshot) -> EventLog:
     """Add what a snapshot brings; a hole, or a guard that counts anew, leaves it incomplete."""
+    if snapshot.guard.start_id != log.start_id:
+        log = EventLog(start_id=snapshot.guard.start_id)
     if snapshot.event_seq == log.last_seq:
         return log
     known = log.events if snapshot.event_seq > log.last_seq else ()
@@ -31,12 +35,18 @@ def with_snapshot(log: EventLog, snapshot: Snapshot) -> EventLog:
     newer = tuple(sorted((e for e in snapshot.events if e.seq > last), key=lambda e: e.seq))
     joined = bool(newer) and newer[0].seq == last + 1
     if not joined:
-        return EventLog(events=newer)
-    return EventLog(events=(*known, *newer)[-KEPT:], complete=log.complete or last == 0)
+        return EventLog(events=newer, start_id=log.start_id)
+    complete = log.complete or last == 0
+    return EventLog(events=(*known, *newer)[-KEPT:], complete=complete, start_id=log.start_id)
 
 
-def with_answer(log: EventLog, answer: list[Event]) -> EventLog:
-    """Take the events that the session gave; those of a newer snapshot stay."""
+def with_answer(log: EventLog, answer: list[Event], start_id: str) -> EventLog:
+    """Take the events that the session gave; those of a newer snapshot stay.
+
+    `start_id` is that of the guard that was asked: what another one numbered is left out.
+    """
+    if start_id != log.start_id:
+        return log
     found = {event.seq: event for event in (*answer, *log.events)}
     ordered = tuple(found[seq] for seq in sorted(found))
-    return EventLog(events=ordered[-KEPT:], complete=True)
+    return EventLog(events=ordered[-KEPT:], complete=True, start_id=start_id)

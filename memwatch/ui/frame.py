@@ -55,6 +55,8 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
     refresh_s: float = 1.0
     said: str = ""
     """A passing word of the viewer itself: why a key did nothing, what was sent."""
+    first_us: int | None = None
+    """When the first sample of the run was taken, once a person looked back."""
     panel: str = "tiers"
     """The panel in front where there is room for one."""
 
@@ -81,9 +83,14 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def bounds(self) -> Bounds:
-        """What the view can move in: a day at least, for this start may not be the run's first."""
+        """What the view can move in: until the first sample is known, a day at least.
+
+        This start may not be the run's first.
+        """
         if self.snapshot is None:
             return Bounds(start_us=0, now_us=0, default_s=3600.0)
         now_us = self.snapshot.t_us
-        start_us = min(self.snapshot.run.started_us or now_us, now_us - DAY_US)
+        start_us = self.first_us
+        if start_us is None:
+            start_us = min(self.snapshot.run.started_us or now_us, now_us - DAY_US)
         return Bounds(start_us=start_us, now_us=now_us, default_s=self.snapshot.chart_window_s)

@@ -82,6 +82,16 @@ def pan_forward(view: View, bounds: Bounds) -> View:
     return replace(view, end_us=moved_us if moved_us < bounds.now_us else None)
 
 
+def inside(view: View, bounds: Bounds) -> View:
+    """Keep a look back within the run, when its start becomes known only later."""
+    if view.end_us is None:
+        return view
+    earliest_us = bounds.start_us + round(window_s(view, bounds) * 1e6)
+    if earliest_us >= bounds.now_us:
+        return replace(view, end_us=None)
+    return replace(view, end_us=max(view.end_us, earliest_us))
+
+
 def to_now(view: View, _bounds: Bounds) -> View:
     """Back to now, moving."""
     return replace(view, end_us=None, frozen=False)

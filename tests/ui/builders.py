@@ -61,6 +61,7 @@ def snapshot_at(run: FakeRun, seq: int) -> Snapshot:
             started_us=run.started_us,
             uptime_s=up_s,
             ops=("checkpoint", "leak"),
+            switches={"leak": 0.0 if run.leak_since_us is None else 120.0},
         ),
         guard=GuardInfo(pid=4243, own=Own(rss_bytes=83 * MB, cpu_percent=0.8, disk_bytes=9 * MB)),
         level="normal",

@@ -191,6 +191,8 @@ class FakeSession:
 
     def _column(self, resource: str, start_us: int, step_us: int) -> Column:
         looks = [start_us + step_us * part // 4 for part in range(4)]
+        if start_us < self._run.started_us < start_us + step_us:
+            looks.append(self._run.started_us)
         values = [self._run.value(resource, t) for t in looks if self._run.recorded(t)]
         return Column(min(values), max(values), values[-1]) if values else GAP
 

@@ -90,13 +90,30 @@ async def test_zoom_and_pan_look_back_while_recording_goes_on() -> None:
         await pilot.press("x", "x")
         await settle(pilot, lambda: "─ 5min ─" in screen_text(app))
         await pilot.press("left", "left")
-        await settle(pilot, lambda: "viewing 07:52–07:57" in screen_text(app))
-        assert "recording goes on" in screen_text(app)
+        await settle(pilot, lambda: "chart and log of 07:52:30–07:57:30" in screen_text(app))
+        assert "figures are now" in screen_text(app)
         assert "log of the 5min in view" in screen_text(app)
         assert not any("07:59" in line for line in screen_lines(app)[30:])
         await pilot.press("escape")
-        await settle(pilot, lambda: "viewing" not in screen_text(app))
+        await settle(pilot, lambda: "chart and log" not in screen_text(app))
         assert app.frame.view.live
+
+
+async def test_a_look_back_stops_at_the_first_sample() -> None:
+    async with opened(FakeRun(age_s=300), (80, 24)) as (app, pilot):
+        for _ in range(20):
+            await pilot.press("left")
+        await settle(pilot, lambda: "chart and log of 07:54:5" in screen_text(app))
+        assert "nothing recorded" not in screen_text(app)
+
+
+async def test_a_banner_takes_a_row_and_leaves_the_time_axis() -> None:
+    run = FakeRun()
+    async with opened(run, (80, 24)) as (app, pilot):
+        assert any("└" in line and "┴" in line for line in screen_lines(app))
+        run.down = True
+        await settle(pilot, lambda: "guard gone since" in screen_text(app))
+        assert any("└" in line and "┴" in line for line in screen_lines(app))
 
 
 async def test_space_freezes_the_view_and_never_the_recording() -> None:
@@ -190,12 +207,29 @@ async def test_a_checkpoint_is_asked_then_accepted_then_done() -> None:
 
 async def test_the_leak_is_switched_on_and_off() -> None:
     run = FakeRun()
+    clock = run.clock
+    assert isinstance(clock, ManualClock)
+    async with opened(run) as (app, pilot):
+        await pilot.press("L")
+        await settle(pilot, lambda: len(run.submitted) == 1)
+        clock.advance_s(2)
+        await settle(pilot, lambda: "leak accepted 2s" in screen_text(app))
+        clock.advance_s(2)
+        await settle(pilot, lambda: "leak done" in screen_text(app))
+        clock.advance_s(20)
+        await settle(pilot, lambda: "demo leak 120/min: on" in screen_text(app))
+        await pilot.press("L")
+        await settle(pilot, lambda: len(run.submitted) == 2)
+    assert [command.args["mb_per_min"] for command in run.submitted] == [120, 0]
+
+
+async def test_a_leak_that_another_viewer_switched_on_is_switched_off() -> None:
+    run = FakeRun()
+    run.leak_since_us = run.clock.wall_us()
     async with opened(run) as (_, pilot):
         await pilot.press("L")
         await settle(pilot, lambda: len(run.submitted) == 1)
-        await pilot.press("L")
-        await settle(pilot, lambda: len(run.submitted) == 2)
-    assert [command.args["mb_per_min"] for command in run.submitted] == [60, 0]
+    assert run.submitted[0].args["mb_per_min"] == 0
 
 
 async def test_a_note_is_written_and_sent() -> None:

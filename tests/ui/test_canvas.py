@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from memwatch.ui.charts.canvas import rows_of_glyphs
 from memwatch.ui.charts.model import ChartModel, chart_model
-from memwatch.ui.charts.picture import legend, picture, plot_columns
+from memwatch.ui.charts.picture import (
+    at_right_edge,
+    legend,
+    picture,
+    plot_columns,
+    present,
+)
 from memwatch.ui.frame import Glyphs
-from memwatch.ui.line import width_of
+from memwatch.ui.line import text_of, width_of
 from tests.ui.charting import LIMITS, course, event
 from tests.ui.harness import snapshot_of, texts
 
@@ -79,12 +85,31 @@ def test_labels_are_short_where_there_is_little_room() -> None:
 
 def test_picture_says_when_nothing_was_recorded() -> None:
     model = chart_model(course([None] * 40), LIMITS, 6)
-    assert "nothing recorded" in "\n".join(texts(picture(model, drawn(model), ASCII, 80)))
+    rows = texts(picture(model, [], ASCII, 80))
+    assert "nothing recorded in this span" in "".join(rows)
+    assert "│" not in "".join(rows), "without data there is no scale"
+    assert not any(row.endswith("B") for row in rows)
 
 
 def test_legend_keeps_its_width_while_figures_change() -> None:
-    snapshot = snapshot_of()
+    values = present(snapshot_of())
     for width in (140, 100, 71, 60, 48):
-        line = legend(snapshot, ASCII, width)
+        line = legend(values, ASCII, width)
         assert width_of(line) <= width
         assert [text for text, style in line if style.startswith("tier")] == ["#", "=", "+", ":"]
+
+
+def test_full_names_fit_the_legend_at_80() -> None:
+    text = text_of(legend(present(snapshot_of()), ASCII, 78))
+    assert (
+        text.replace("  ", " ")
+        == "#workspace 30M =recent 11M +verified 14M :history 3.5M /unacc. 41M =99M "
+    )
+
+
+def test_the_legend_of_a_look_back_is_that_of_its_right_edge() -> None:
+    past = course([50.0, 70.0], {"workspace": [20.0, 30.0]})
+    values = at_right_edge(past)
+    assert (values.tiers, values.unaccounted, values.tree) == ((("workspace", 30.0),), 40.0, 70.0)
+    gap = at_right_edge(course([50.0, None], {"workspace": [20.0, 0.0]}))
+    assert (gap.tiers, gap.unaccounted, gap.tree) == ((("workspace", None),), None, None)

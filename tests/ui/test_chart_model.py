@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwatch.domain.sample import GAP, Column
-from memwatch.domain.snapshot import Limits
+from memwatch.domain.snapshot import Event, Limits
 from memwatch.ui.charts.axis import value_top
 from memwatch.ui.charts.course import Course, fetch, from_the_left, span_of
 from memwatch.ui.charts.model import ChartModel, chart_model
@@ -118,6 +118,28 @@ def test_marks_stand_in_their_column_and_the_gravest_wins() -> None:
         (3, "▏"),
         (4, "!"),
     ]
+
+
+def test_many_purges_do_not_crowd_other_marks_out_and_unknown_ones_are_said() -> None:
+    class Busy(OddSession):
+        def events(
+            self,
+            after: int,
+            limit: int,
+            t0_us: int | None = None,
+            t1_us: int | None = None,
+            kinds: tuple[str, ...] = (),
+        ) -> list[Event]:
+            early = event(0, "checkpoint.full")
+            purges = [event(5, "purge")] * 5000
+            return [e for e in (early, *purges) if not kinds or e.kind in kinds][-limit:]
+
+    span = span_of(
+        View(end_us=event(9, "").t_us), Bounds(start_us=0, now_us=T0_US * 2, default_s=600), 10
+    )
+    found = fetch(Busy([50.0] * 10), span, ())
+    glyphs = [(column, glyph) for column, glyph, _ in model_of(found).marks]
+    assert glyphs == [(0, "C"), (4, "…"), (5, "p")]
 
 
 def test_a_phase_is_named_where_there_is_room() -> None:

@@ -27,6 +27,7 @@ from memwatch.ui.panels.help import help_lines
 from memwatch.ui.panels.log import log, log_title
 from memwatch.ui.panels.processes import processes
 from memwatch.ui.panels.recovery import recovery
+from memwatch.ui.view import View
 from tests.ui.harness import frame_of, snapshot_of, texts
 
 
@@ -178,7 +179,7 @@ def test_trouble_with_reading_stands_in_the_frame_of_the_log() -> None:
 def test_footer_shows_keys_and_drops_the_least_needed_ones() -> None:
     wide = text_of(footer(frame_of(), 120)).split("  us ")[0].rstrip()
     assert wide == (
-        " C checkpoint  L demo leak  n note  z x zoom  ← → pan  space freeze  ? help  q quit"
+        " C checkpoint  L demo leak: off  n note  z x zoom  ← → pan  space freeze  ? help  q quit"
     )
     assert text_of(footer(frame_of(), 24)).split() == ["?", "help", "q", "quit"]
 
@@ -188,6 +189,15 @@ def test_a_key_that_cannot_be_used_is_greyed_and_in_brackets() -> None:
     styles = dict(line)
     assert styles["(C checkpoint)"] == "greyed"
     assert styles["?"] == "key"
+
+
+def test_the_leak_says_how_it_stands_as_the_agent_tells() -> None:
+    def shown(**switches: float) -> str:
+        return text_of(footer(changed(run=replace(snapshot_of().run, switches=switches)), 120))
+
+    assert "L demo leak 120/min: on  " in shown(leak=120.0)
+    assert "L demo leak: off  " in shown(leak=0.0)
+    assert "L demo leak  " in shown(), "an agent that has not said yet"
 
 
 def test_the_leak_is_offered_only_where_the_agent_takes_it() -> None:
@@ -219,3 +229,8 @@ def test_help_names_every_action_and_why_one_cannot_be_used() -> None:
     for action in ACTIONS:
         assert f"{action.shown} {action.help}" in words
     assert words.count("not now: this viewer was opened with --view") == 3
+
+
+def test_a_span_without_events_does_not_show_those_of_now() -> None:
+    back = replace(frame_of(), view=View(end_us=snapshot_of().t_us - 3_600_000_000))
+    assert texts(log(back, 60, 9)) == ["nothing happened in this span"]

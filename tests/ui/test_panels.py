@@ -182,7 +182,7 @@ def test_a_look_back_in_time_and_a_frozen_screen_are_said() -> None:
     end_us = 1_800_000_000_000_000 - 600_000_000
     back = frame_of(view=View(end_us=end_us, window_s=1800.0))
     assert texts(banner(back, 80)) == [
-        " viewing 07:20–07:50, recording goes on  (Esc: back to now)"
+        " chart and log of 07:20:00–07:50:00, figures are now  (Esc: back to now)"
     ]
     frozen = frame_of(view=View(frozen=True))
     assert texts(banner(frozen, 80)) == [" FROZEN at 08:00:00, recording goes on  (space: move on)"]

@@ -22,8 +22,18 @@ if TYPE_CHECKING:
 
 MAX_TIERS = 5
 OTHERS = "others"
+_LONGEST_US = 128 * 86_400_000_000
+_FINE_US = 5_000_000
+_LOOK_COLUMNS = 256
 _BLOCKS = 12
 _EVENTS = 400
+_PURGES = 1000
+"""Purges are asked for apart: they are many, and must not crowd the other marks out."""
+MARKED = (
+    "checkpoint.full", "checkpoint.incremental", "checkpoint.abort", "note", "phase", "run",
+    "error", "level", "process",
+)  # fmt: skip
+"""Kinds of events that may leave a mark on the time axis, but for purges."""
 _HOLD_US = round(HELD_S * 1e6)
 
 
@@ -63,6 +73,11 @@ class Course(Struct, frozen=True, kw_only=True, eq=False):
     tiers: tuple[tuple[str, tuple[float, ...]], ...]
     """Name and bytes per column, lowest layer first."""
     events: tuple[Event, ...] = ()
+    """Those that may leave a mark."""
+    purges_from_us: int | None = None
+    """Purges before this are not known here: there were too many; None = all are."""
+    log: tuple[Event, ...] = ()
+    """The newest of all kinds, oldest first; only for a look back."""
 
 
 def span_of(view: View, bounds: Bounds, columns: int) -> Span:
@@ -83,8 +98,8 @@ def layer_names(snapshot: Snapshot) -> tuple[str, ...]:
     return names if len(names) <= MAX_TIERS else (*names[: MAX_TIERS - 1], OTHERS)
 
 
-def fetch(session: Session, span: Span, tiers: tuple[str, ...]) -> Course:
-    """Ask the session for a span. Raises SessionError."""
+def fetch(session: Session, span: Span, tiers: tuple[str, ...], *, log: bool = False) -> Course:
+    """Ask the session for a span, with all events of it for the log too. Raises SessionError."""
     memory = _finite(session.series("memory", span.t0_us, span.t1_us, span.columns), span)
     recorded = [column is not None for column in memory]
     hold = max(_HOLD_US // span.step_us, 1)
@@ -96,14 +111,34 @@ def fetch(session: Session, span: Span, tiers: tuple[str, ...]) -> Course:
         )
         for name in tiers
     }
-    events = session.events(0, _EVENTS, span.t0_us, span.t1_us)
+    time_span = span.t0_us, span.t1_us
+    events = session.events(0, _EVENTS, *time_span, MARKED)
+    purges = session.events(0, _PURGES, *time_span, ("purge",))
     return Course(
         span=span,
         memory=tuple(column.last if column else None for column in memory),
         peaks=tuple(column.max if column else None for column in memory),
         tiers=_layers(bytes_of),
-        events=tuple(events),
+        events=(*events, *purges),
+        purges_from_us=purges[0].t_us if len(purges) >= _PURGES else None,
+        log=tuple(session.events(0, _EVENTS, *time_span)) if log else (),
     )
+
+
+def first_sample_us(session: Session, now_us: int) -> int | None:
+    """Return when the run was first measured, to some seconds; None when it never was.
+
+    Looks for the first column with data, then into that column. Raises SessionError.
+    """
+    start_us, end_us = now_us - _LONGEST_US, now_us
+    while end_us - start_us > _FINE_US:
+        columns = session.series("memory", start_us, end_us, _LOOK_COLUMNS)
+        found = next((i for i, one in enumerate(columns) if not one.gap), None)
+        if found is None:
+            return None
+        step_us = (end_us - start_us) // _LOOK_COLUMNS
+        start_us, end_us = start_us + found * step_us, start_us + (found + 1) * step_us
+    return start_us
 
 
 def from_the_left(course: Course) -> Course:

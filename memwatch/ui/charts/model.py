@@ -181,6 +181,9 @@ def _marks(course: Course) -> tuple[Mark, ...]:
         rank = _RANK.index(found[0])
         if column not in best or rank < best[column][0]:
             best[column] = (rank, *found)
+    if course.purges_from_us is not None:
+        column = max(span.column_of(course.purges_from_us) - 1, 0)
+        best.setdefault(column, (len(_RANK), "…", "dim"))
     marks: list[Mark] = [(column, glyph, style) for column, (_, glyph, style) in best.items()]
     marks.sort()
     return (*marks, *_phase_names(course, marks))

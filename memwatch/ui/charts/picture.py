@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text
-from memwatch.ui.charts.course import OTHERS, layer_names
+from memwatch.ui.charts.course import OTHERS, Course, layer_names
 from memwatch.ui.charts.model import ChartModel
 from memwatch.ui.frame import Glyphs
 from memwatch.ui.line import Line, Span, cut_line, fit, width_of
@@ -33,8 +34,21 @@ def plot_columns(width: int) -> int:
     return columns if columns >= LEAST_COLUMNS else 0
 
 
-def picture(model: ChartModel, rows: Sequence[str], glyphs: Glyphs, width: int) -> list[Line]:
-    """Return the plot with its axes: `model.rows` + 2 lines of `width` cells."""
+def picture(
+    model: ChartModel,
+    rows: Sequence[str],
+    glyphs: Glyphs,
+    width: int,
+    nothing: str = "nothing recorded in this span",
+) -> list[Line]:
+    """Return the plot with its axes: `model.rows` + 2 lines of `width` cells.
+
+    Without data there is no scale either: only `nothing`, in words.
+    """
+    if model.empty:
+        blank: list[Line] = [[(" " * width, "")] for _ in range(model.rows)]
+        blank[model.rows // 2] = [(fit(" " * LEFT + nothing, width), "dim")]
+        return [*blank, _marks(model, width), _time_axis(model, width)]
     values = dict(model.value_labels)
     thresholds = {line.row: line for line in model.thresholds}
     styles = glyph_styles(len(model.layers) - 1, glyphs)
@@ -47,9 +61,6 @@ def picture(model: ChartModel, rows: Sequence[str], glyphs: Glyphs, width: int) 
         line += _coloured(row_text, styles, glyphs.line, threshold.style if threshold else "dim")
         line.append(_label(model, row, room))
         lines.append(line)
-    if model.empty and len(lines) > 2:
-        note = "nothing recorded in this span"
-        lines[len(rows) // 2] = [(" " * LEFT, ""), (fit(note, width - LEFT), "dim")]
     return [*lines, _marks(model, width), _time_axis(model, width)]
 
 
@@ -105,42 +116,70 @@ def _time_axis(model: ChartModel, width: int) -> Line:
     return [(fit(text, width), "dim")]
 
 
-def legend(snapshot: Snapshot, glyphs: Glyphs, width: int) -> Line:
-    """Return glyph, name and present value of each layer, and their sum; names give way.
+class Values(Struct, frozen=True, kw_only=True):
+    """What the layers of a chart hold at one instant, in bytes."""
+
+    tiers: tuple[tuple[str, float | None], ...]
+    """Name and bytes, lowest layer first."""
+    unaccounted: float | None
+    tree: float | None
+
+
+def present(snapshot: Snapshot) -> Values:
+    """Return the values of now."""
+    names = layer_names(snapshot)
+    used: dict[str, float | None] = {tier.name: tier.bytes for tier in snapshot.tiers}
+    if OTHERS in names and OTHERS not in used:
+        used[OTHERS] = sum(used[name] or 0 for name in used if name not in names)
+    memory, unaccounted = snapshot.resource("memory"), snapshot.resource("unaccounted")
+    return Values(
+        tiers=tuple((name, used.get(name)) for name in names),
+        unaccounted=unaccounted.used if unaccounted else None,
+        tree=memory.used if memory else None,
+    )
+
+
+def at_right_edge(course: Course) -> Values:
+    """Return the values of a chart's last column; none where that is a gap."""
+    tree = course.memory[-1]
+    known = tree is not None
+    tiers = tuple((name, values[-1] if known else None) for name, values in course.tiers)
+    rest = None if tree is None else tree - sum(amount or 0 for _, amount in tiers)
+    return Values(tiers=tiers, unaccounted=rest, tree=tree)
+
+
+_LEGENDS = (
+    (12, "unaccounted", " ", "= tree "),
+    (12, "unaccounted", "", "= tree "),
+    (9, "unacc.", "", "="),
+    (6, "unacc.", "", "="),
+    (5, "rest", "", "="),
+    (3, "rst", "", "="),
+    (0, "", "", "="),
+)
+"""Cells of a tier's name, what the rest is called, a blank behind the glyph, the equals sign."""
+
+
+def legend(values: Values, glyphs: Glyphs, width: int) -> Line:
+    """Return glyph, name and value of each layer, and their sum; names give way.
 
     Fields are fixed, so that it stands still while the figures change.
     """
-    entries = _legend_entries(snapshot, glyphs)
-    memory = snapshot.resource("memory")
-    used = fit(bytes_text(memory.used if memory else None), 4)
     line: Line = []
-    for room, equals in (
-        (12, "= tree "),
-        (9, "= tree "),
-        (6, "= tree "),
-        (5, "= "),
-        (3, "="),
-        (0, ""),
-    ):
+    for room, rest, blank, equals in _LEGENDS:
         line = []
-        for glyph, style, name, amount in entries:
-            short = set_cell_size(name, room).rstrip()
-            line += [(glyph, style), (f" {short} {fit(bytes_text(amount), 4)} ", "")]
-        line += [(equals, "dim"), (used, "strong")]
+        for index, (name, amount) in enumerate(values.tiers):
+            short = set_cell_size(inert(name, 24), room).rstrip()
+            line += [(glyphs.tiers[index], f"tier{index}"), (_worth(blank + short, amount), "")]
+        line += [
+            (glyphs.unaccounted, "unaccounted"),
+            (_worth(blank + rest, values.unaccounted), ""),
+        ]
+        line += [(equals, "dim"), (fit(bytes_text(values.tree), 4), "strong")]
         if width_of(line) <= width:
             break
     return cut_line(line, width)
 
 
-def _legend_entries(snapshot: Snapshot, glyphs: Glyphs) -> list[tuple[str, str, str, float | None]]:
-    names = layer_names(snapshot)
-    used: dict[str, float | None] = {tier.name: tier.bytes for tier in snapshot.tiers}
-    if OTHERS in names and OTHERS not in used:
-        used[OTHERS] = sum(used[name] or 0 for name in used if name not in names)
-    entries = [
-        (glyphs.tiers[index], f"tier{index}", inert(name, 24), used.get(name))
-        for index, name in enumerate(names)
-    ]
-    unaccounted = snapshot.resource("unaccounted")
-    amount = unaccounted.used if unaccounted else None
-    return [*entries, (glyphs.unaccounted, "unaccounted", "unaccounted", amount)]
+def _worth(name: str, amount: float | None) -> str:
+    return f"{name} {fit(bytes_text(amount), 4)} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memwatch.domain.units import bytes_text
-from memwatch.ui.actions import ACTIONS, BY_ID, PANELS, Action, is_offered, refusal
+from memwatch.ui.actions import ACTIONS, BY_ID, PANELS, Action, is_offered, label_of, refusal
 from memwatch.ui.format import percent_text, speed_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
@@ -41,10 +41,10 @@ def _key(action: Action, frame: Frame) -> Line:
     off = refusal(action, frame.snapshot, view_only=frame.view_only)
     second = _SECOND.get(action.id)
     shown = f"{action.shown} {BY_ID[second].shown}" if second else action.shown
-    label = _TOGETHER.get(action.id, action.label)
+    label = _TOGETHER.get(action.id) or label_of(action, frame.snapshot)
     if off:
         return [(f"({shown} {label})", "greyed")]
-    return [(shown, "key"), (f" {label}", "dim")]
+    return [(shown, "key"), (f" {label}", "warn" if label.endswith(": on") else "dim")]
 
 
 def _word(frame: Frame) -> Line:

@@ -118,13 +118,16 @@ def _viewing(frame: Frame) -> tuple[str, str]:
     view, snapshot = frame.view, frame.snapshot
     if snapshot is None:
         return "", ""
-    goes_on = "" if snapshot.run.state in PAST else ", recording goes on"
     if view.end_us is not None:
-        span_us = round(window_s(view, frame.bounds) * 1e6)
-        first = moment_text(view.end_us - span_us, snapshot.t_us)
-        last = moment_text(view.end_us, snapshot.t_us)
-        back = "space, Esc: now" if view.frozen else "Esc: back to now"
-        return f"viewing {first}–{last}{goes_on}  ({back})", "notice"
+        span_s = window_s(view, frame.bounds)
+        seconds = span_s < 3600
+        start_us = view.end_us - round(span_s * 1e6)
+        first = moment_text(start_us, snapshot.t_us, seconds=seconds)
+        last = moment_text(view.end_us, snapshot.t_us, seconds=seconds)
+        now = f"of {clock_text(snapshot.t_us)}" if view.frozen else "now"
+        what = f"chart and log of {first}–{last}, figures are {now}"
+        return f"{what}  (Esc: back to now)", "notice"
+    goes_on = "" if snapshot.run.state in PAST else ", recording goes on"
     if view.frozen:
         return f"FROZEN at {clock_text(snapshot.t_us)}{goes_on}  (space: move on)", "notice"
     return "", ""

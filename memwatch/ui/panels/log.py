@@ -20,9 +20,12 @@ def log(frame: Frame, width: int, height: int) -> list[Line]:
     snapshot = frame.snapshot
     if snapshot is None:
         return []
-    events = newest_page(news(frame.events or snapshot.events), height, lambda e: e.t_us)
+    live = frame.view.live
+    known = frame.events or (snapshot.events if live else ())
+    events = newest_page(news(known), height, lambda e: e.t_us)
     lines = [event_line(event, snapshot.t_us) for event in events]
-    return [cut_line(line, width) for line in lines] or [[("nothing happened yet", "dim")]]
+    nothing = "nothing happened yet" if live else "nothing happened in this span"
+    return [cut_line(line, width) for line in lines] or [[(nothing, "dim")]]
 
 
 def news(events: Sequence[Event]) -> list[Event]:

@@ -12,7 +12,15 @@ from memwatch.domain.snapshot import Limits
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, window_label
 from memwatch.ui.charts.course import Course, Span, fetch, from_the_left, layer_names, span_of
-from memwatch.ui.charts.picture import BELOW, LEAST_ROWS, legend, picture, plot_columns
+from memwatch.ui.charts.picture import (
+    BELOW,
+    LEAST_ROWS,
+    at_right_edge,
+    legend,
+    picture,
+    plot_columns,
+    present,
+)
 from memwatch.ui.frame import Frame, Glyphs
 from memwatch.ui.line import Line
 from memwatch.ui.view import window_s
@@ -39,6 +47,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     glyphs: Glyphs
     tick: int | None
     """Counts finished columns while the view moves on; None for a look back."""
+    waiting: bool = False
+    """Nothing was measured yet at all."""
 
     def same_view(self, other: Wanted | None) -> bool:
         """Return whether a picture of `other` still belongs here, if only for a moment."""
@@ -107,30 +117,50 @@ class ChartView(PanelView):
             limits=snapshot.limits,
             glyphs=self.frame.glyphs,
             tick=bounds.now_us // beat_us if view.live else None,
+            waiting=snapshot.resource("memory") is None,
         )
 
     def _lines(self, frame: Frame, width: int, height: int) -> list[Line]:
         snapshot = frame.snapshot
         if snapshot is None:
             return []
-        below = [legend(snapshot, frame.glyphs, width)]
-        if self.drawing is None:
-            return below
-        return [*self.drawing.lines[: height - _LEGEND], *below]
+        drawing = self._fitting(height - BELOW - _LEGEND)
+        looks_back = drawing is not None and drawing.wanted.tick is None
+        values = at_right_edge(drawing.course) if drawing and looks_back else present(snapshot)
+        above = drawing.lines[: height - _LEGEND] if drawing else []
+        above += [[]] * (height - _LEGEND - len(above))
+        return [*above, legend(values, frame.glyphs, width)]
+
+    def _fitting(self, rows: int) -> Drawing | None:
+        """Return the picture, drawn again from its course where the height is another by now.
+
+        A banner takes a row, and just then there may be nobody to ask for another picture.
+        """
+        held = self.drawing
+        if held is not None and held.wanted.rows != rows >= LEAST_ROWS:
+            wanted = replace(held.wanted, rows=rows)
+            self.drawing = held = painted(held.course, wanted, held.top_bytes)
+        return held
 
 
 def drawn(session: Session, wanted: Wanted, now_us: int, previous_top: float | None) -> Drawing:
     """Fetch a course and draw it; runs in a thread. Raises SessionError."""
+    span = Span(first=wanted.first, step_us=wanted.step_us, columns=wanted.columns, now_us=now_us)
+    course = fetch(session, span, wanted.tiers, log=wanted.tick is None)
+    if wanted.tick is not None:
+        course = from_the_left(course)
+    return painted(course, wanted, previous_top)
+
+
+def painted(course: Course, wanted: Wanted, previous_top: float | None) -> Drawing:
+    """Draw a course."""
     from memwatch.ui.charts.canvas import rows_of_glyphs
     from memwatch.ui.charts.model import chart_model
 
-    span = Span(first=wanted.first, step_us=wanted.step_us, columns=wanted.columns, now_us=now_us)
-    course = fetch(session, span, wanted.tiers)
-    if wanted.tick is not None:
-        course = from_the_left(course)
     model = chart_model(course, wanted.limits, wanted.rows, previous_top)
-    rows = rows_of_glyphs(model, wanted.glyphs)
-    lines = picture(model, rows, wanted.glyphs, wanted.width)
+    rows = [] if model.empty else rows_of_glyphs(model, wanted.glyphs)
+    nothing = "waiting for the first sample" if wanted.waiting else "nothing recorded in this span"
+    lines = picture(model, rows, wanted.glyphs, wanted.width, nothing)
     return Drawing(wanted=wanted, course=course, lines=lines, top_bytes=model.top_bytes)
 
 
