@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from memwatch.domain.record import Fault
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import bytes_text, duration_text, local_time_text
 from memwatch.runtime.one_look import Look
 from memwatch.runtime.target import resolve
 from memwatch.wal.segment import segment_lsn
@@ -157,4 +156,4 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _clock(t_us: int) -> str:
-    return datetime.fromtimestamp(t_us / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return local_time_text(t_us, "%Y-%m-%d %H:%M:%S")

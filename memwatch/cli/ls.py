@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from datetime import datetime
 from typing import Any
 
 from memwatch.domain.text import inert
-from memwatch.domain.units import arrival_text, bytes_text
+from memwatch.domain.units import arrival_text, bytes_text, local_time_text
 from memwatch.runtime.catalog import Listed, list_runs
 
 _EXAMPLE = """example:
@@ -74,7 +73,6 @@ def _cells(listed: Listed) -> tuple[str, ...]:
     meta = listed.meta
     live = listed.live
     arrival = meta.time_to_limit_s if live else None
-    began = datetime.fromtimestamp(meta.started_us / 1e6).astimezone()
     memory = meta.last_bytes if live else meta.peak_bytes
     return (
         inert(meta.run_key, 40),
@@ -84,6 +82,6 @@ def _cells(listed: Listed) -> tuple[str, ...]:
         bytes_text(memory) + ("" if live else " peak"),
         bytes_text(meta.growth_per_min) if live else "–",
         arrival_text(*arrival) if arrival else "–",
-        began.strftime("%m-%d %H:%M"),
+        local_time_text(meta.started_us, "%m-%d %H:%M"),
         str(listed.guard_pid) if listed.guard_pid is not None else "–",
     )

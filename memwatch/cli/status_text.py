@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from memwatch.domain.text import inert
-from memwatch.domain.units import arrival_text, bytes_text, duration_text
+from memwatch.domain.units import arrival_text, bytes_text, duration_text, local_time_text
 
 Status = dict[str, Any]
 
@@ -111,7 +110,7 @@ def _events(status: Status) -> list[str]:
 
 
 def _clock(t_us: int) -> str:
-    return datetime.fromtimestamp(t_us / 1e6).astimezone().strftime("%H:%M:%S")
+    return local_time_text(t_us, "%H:%M:%S")
 
 
 def _resource(status: Status, name: str) -> Status | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -82,3 +84,15 @@ def window_label(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:g}s"
     return f"{seconds / 60:g}min" if seconds <= 7200 else f"{seconds / 3600:g}h"
+
+
+def local_time_text(t_us: int, form: str) -> str:
+    """Return a wall time in the local zone; a log may claim any, also beyond all calendars.
+
+    >>> local_time_text(253_402_387_200_000_000, "%Y"), local_time_text(1 << 200, "%Y")
+    ('10000', '–')
+    """
+    try:
+        return time.strftime(form, time.localtime(t_us / 1e6))
+    except (OverflowError, OSError, ValueError):
+        return "–"

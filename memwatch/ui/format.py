@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import time
-
 from memwatch.domain.snapshot import Level, Word
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import bytes_text, duration_text, local_time_text
 
 DAY_S = 86_400
 
 
 def clock_text(t_us: int, *, seconds: bool = True) -> str:
     """Return the local time of day."""
-    return time.strftime("%H:%M:%S" if seconds else "%H:%M", time.localtime(t_us / 1e6))
+    return local_time_text(t_us, "%H:%M:%S" if seconds else "%H:%M")
 
 
 def moment_text(t_us: int, now_us: int, *, seconds: bool = False) -> str:
     """Return the local time of day, with the date when it is not within a day of `now_us`."""
     if abs(now_us - t_us) < DAY_S * 1_000_000:
         return clock_text(t_us, seconds=seconds)
-    return time.strftime("%m-%d %H:%M", time.localtime(t_us / 1e6))
+    return local_time_text(t_us, "%m-%d %H:%M")
 
 
 def rate_text(per_min: float | None) -> str:

@@ -135,3 +135,20 @@ def test_errors_that_name_it_are_harmless(stage: Stage) -> None:
         done = stage.cli(command, str(missing))
         assert done.returncode == 2
         assert harmless(done.stderr)
+
+
+def test_times_beyond_all_calendars_stop_no_command(stage: Stage, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    (run_dir / "wal").mkdir(parents=True)
+    beyond = 1 << 62
+    manifest = {"format": 1, "run_id": "beyond", "agent": "a", "started_us": beyond}
+    (run_dir / "run.json").write_text(json.dumps(manifest))
+    note = codec.encode(1, beyond, 1, "note", {"text": "hello"})
+    (run_dir / "wal" / segment_name(1)).write_bytes(note)
+    guard = stage.guard(run_dir)
+    for words in (["status", str(run_dir)], ["inspect", str(run_dir)], ["ls"]):
+        done = stage.cli(*words)
+        assert done.stderr == "", words
+        assert done.stdout
+    guard.end()
+    assert stage.cli("ls").stderr == ""

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from memwatch.cli.inspect import make_report
+from memwatch.ingest.segment_file import Listing, list_segments
+from memwatch.runtime.one_look import Look
 from memwatch.wal import codec
 from memwatch.wal.segment import segment_name
 from tests.builders import T0_US, record
@@ -157,3 +160,19 @@ def test_a_long_run_is_counted_whole(stage: Stage, tmp_path: Path) -> None:
     report, _ = inspect(stage, make(tmp_path, (1, content)))
     assert report["purges"] == 100
     assert report["checkpoint_counts"] == {"committed": 100}
+
+
+def test_many_small_segments_are_listed_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    def counted(wal_dir: Path) -> Listing:
+        nonlocal looks
+        looks += 1
+        return list_segments(wal_dir)
+
+    monkeypatch.setattr("memwatch.ingest.tailer.list_segments", counted)
+    run_dir = make(tmp_path, *((lsn, lines(lsn, lsn)) for lsn in range(1, 101)))
+    assert make_report(Look(run_dir))["records"] == 100
+    assert looks < 10

@@ -203,3 +203,9 @@ def test_finding_a_guard_loads_the_standard_library_only() -> None:
     code = "import memwatch.runtime.target, sys; print('msgspec' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / RUN_FILE)
+    assert read_json(tmp_path / RUN_FILE) is None
+    assert guard_socket(tmp_path) is None
