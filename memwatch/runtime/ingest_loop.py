@@ -19,6 +19,9 @@ from memwatch.wal.segment import WAL_DIR, segments
 _SWEEP_S = 1.0
 _OWN_LOG_S = 2.0
 _MISSED_S = 2.0
+_OLDER_S = 0.05
+"""How long older segments are read before the live end is looked at again: a look lists the
+directory, and in one of many small segments that takes longer than to read one of them."""
 
 
 class IngestLoop:
@@ -155,11 +158,12 @@ class IngestLoop:
         return self._tailer.more
 
     def _read_older(self) -> bool:
-        batch = self._tailer.backfill()
-        if batch is None:
-            return False
-        self._take_older(batch)
-        return True
+        until = time.monotonic() + _OLDER_S
+        while (batch := self._tailer.backfill()) is not None:
+            self._take_older(batch)
+            if time.monotonic() > until:
+                break
+        return batch is not None
 
     def _take_older(self, batch: Batch, *, news: bool = False) -> None:
         self._ring.take(batch, news=news)
