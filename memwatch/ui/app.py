@@ -12,6 +12,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
 from memwatch.config.locations import theme_dirs
+from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.domain.text import inert
@@ -84,6 +85,7 @@ class DashboardApp(App[None]):
         self._events_of = ""
         self._newest: Snapshot | None = None
         self._cost = CostMeter(self._bytes_written)
+        self._clock = SystemClock()
         self._requests = 0
         self._said = 0
         self.register_theme(self.look.textual)
@@ -148,7 +150,7 @@ class DashboardApp(App[None]):
     def _mind_silence(self) -> None:
         """Paint when nothing comes: a guard that hangs must not look as if all were well."""
         link = self.bridge.link
-        if replace(self.frame, link=link).stale or self.frame.stale:
+        if self.frame.past or self.frame.stale or replace(self.frame, link=link).stale:
             self._next_frame()
 
     def _next_frame(self) -> None:
@@ -161,6 +163,7 @@ class DashboardApp(App[None]):
                 snapshot=snapshot,
                 link=self.bridge.link,
                 own=self._cost.look(),
+                now_us=self._clock.wall_us(),
                 events=self.frame.events if frozen else self._events_in_view(),
             )
         )

@@ -55,10 +55,17 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
     refresh_s: float = 1.0
     said: str = ""
     """A passing word of the viewer itself: why a key did nothing, what was sent."""
+    now_us: int = 0
+    """Wall time of this viewer, for how long ago a run ended."""
     first_us: int | None = None
     """When the first sample of the run was taken, once a person looked back."""
     panel: str = "tiers"
     """The panel in front where there is room for one."""
+
+    @property
+    def past(self) -> bool:
+        """The run is over: all figures are those of its end."""
+        return self.snapshot is not None and self.snapshot.run.state in PAST
 
     @property
     def stale(self) -> bool:
@@ -73,8 +80,7 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def idle(self) -> bool:
         """The guard answers, but had no new figures for long; a run that is over has none."""
-        over = self.snapshot is not None and self.snapshot.run.state in PAST
-        return not over and self.link.age_s > self.silence_s
+        return not self.past and self.link.age_s > self.silence_s
 
     @property
     def silence_s(self) -> float:

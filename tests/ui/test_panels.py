@@ -118,6 +118,26 @@ def test_header_says_which_run_and_gives_way_by_importance() -> None:
     assert text_of(header(frame, 20)) == "RUNNING 20260731-de…"
 
 
+def test_what_is_wrong_with_the_reading_stands_in_the_header_at_80() -> None:
+    assert "guard watches" in text_of(header(frame_of(), 80))
+    source = replace(snapshot_of().source, watch="polling", damaged=3, gaps=1)
+    shown = text_of(header(changed(source=source), 80))
+    assert "  polling, 3 damaged, 1 gap  " in shown
+    assert "RUNNING" in shown
+    backfill = replace(snapshot_of().guard, backfill_share=0.4)
+    assert "  history 40%  " in text_of(header(changed(guard=backfill), 80))
+
+
+def test_the_header_does_not_say_that_a_guard_watches_that_is_gone() -> None:
+    assert "  no guard  " in text_of(header(frame_of(link=Link(state="lost")), 80))
+    assert "  guard silent  " in text_of(header(frame_of(link=Link(quiet_s=9.0)), 80))
+
+
+def test_a_past_run_without_a_guard_is_not_a_run_that_is_not_recorded() -> None:
+    guard = GuardInfo(engine="off", recording=None)
+    assert banner(changed(guard=guard), 80) == []
+
+
 def test_banner_is_silent_when_all_is_well() -> None:
     assert banner(frame_of(), 80) == []
 
@@ -167,15 +187,16 @@ def test_a_run_that_is_over_has_no_news_and_that_is_no_alarm() -> None:
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        ("ended", " PAST RUN: ended at 07:30 (budget spent)"),
-        ("crashed", " PAST RUN: crashed at 07:30 (budget spent)"),
+        ("ended", " PAST RUN: ended 07:30, 30m00s ago (budget spent)"),
+        ("crashed", " PAST RUN: crashed 07:30, 30m00s ago (budget spent)"),
     ],
 )
 def test_a_past_run_says_so(state: str, text: str) -> None:
     snapshot = snapshot_of()
     ended_us = snapshot.t_us - 1_800_000_000
     run = replace(snapshot.run, state=state, ended_us=ended_us, end_reason="budget spent")
-    assert texts(banner(changed(run=run), 80)) == [text]
+    frame = replace(changed(run=run), now_us=snapshot.t_us + 7_000_000)
+    assert texts(banner(frame, 80)) == [text]
 
 
 def test_a_look_back_in_time_and_a_frozen_screen_are_said() -> None:

@@ -41,7 +41,6 @@ def header(frame: Frame, width: int) -> Line:
     state = (run.state.upper().replace("_", "-"), _STATE_STYLES.get(run.state, "strong"))
     experiment = "" if run.experiment is None else f"{run.experiment}"
     phase = inert(run.phase or "", 24)
-    guard = _ENGINE_WORDS[snapshot.guard.engine]
     clock: Line = [(f"  {clock_text(snapshot.t_us)} ", "strong")]
     parts: list[tuple[int, Line]] = [  # importance, then what is said
         (2, [("memwatch", "title")]),
@@ -49,10 +48,11 @@ def header(frame: Frame, width: int) -> Line:
         (4, [(f"@ {cut(inert(run.host), 24)}", "")]),
         (3, [(f"pid {run.pid}", "dim")]),
         (10, [state]),
+        (9, [(trouble, "watch")] if (trouble := reading_trouble(snapshot)) else []),
         (8, [(f"exp {experiment}", "")] if experiment else []),
-        (7, [(phase, "")] if phase else []),
-        (6, [(_age_word(run), "dim")]),
-        (5, [(guard, "dim")]),
+        (6, [(phase, "")] if phase else []),
+        (5, [(_age_word(run), "dim")]),
+        (7, [_guard_word(frame, snapshot)]),
     ]
     for least in range(2, 10):
         shown = [part for importance, part in parts if importance >= least and part]
@@ -62,6 +62,26 @@ def header(frame: Frame, width: int) -> Line:
     return cut_line([*parts[4][1], (" ", ""), *parts[1][1]], width)
 
 
+def reading_trouble(snapshot: Snapshot) -> str:
+    """Return how the run is read where that is not as it should be, in two words each."""
+    source, backfill = snapshot.source, snapshot.guard.backfill_share
+    parts = [
+        "polling" if source.watch == "polling" and snapshot.run.state not in PAST else "",
+        f"{source.damaged} damaged" if source.damaged else "",
+        f"{source.gaps} gap{'' if source.gaps == 1 else 's'}" if source.gaps else "",
+        "" if backfill is None else f"history {backfill * 100:.0f}%",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _guard_word(frame: Frame, snapshot: Snapshot) -> tuple[str, str]:
+    if frame.link.state == "lost":
+        return "no guard", "alarm"
+    if frame.silent:
+        return "guard silent", "alarm"
+    return _ENGINE_WORDS[snapshot.guard.engine], "dim"
+
+
 def _age_word(run: RunInfo) -> str:
     lasted = duration_text(run.uptime_s)
     return f"ran {lasted}" if run.state in PAST else f"up {lasted}"
@@ -69,12 +89,12 @@ def _age_word(run: RunInfo) -> str:
 
 def banner(frame: Frame, width: int) -> list[Line]:
     """Return what must be seen on every screen, the worst first; mostly nothing."""
-    said = [_not_recording(frame.snapshot), _lost(frame), _past(frame.snapshot), _viewing(frame)]
+    said = [_not_recording(frame.snapshot), _lost(frame), _past(frame), _viewing(frame)]
     return [[(cut(f" {text}", width).ljust(width), style)] for text, style in said if text]
 
 
 def _not_recording(snapshot: Snapshot | None) -> tuple[str, str]:
-    if snapshot is None or snapshot.guard.recording:
+    if snapshot is None or snapshot.guard.recording is not False:
         return "", ""
     guard = snapshot.guard
     since = guard.not_recording_since_us
@@ -101,13 +121,15 @@ def _lost(frame: Frame) -> tuple[str, str]:
     return "", ""
 
 
-def _past(snapshot: Snapshot | None) -> tuple[str, str]:
-    if snapshot is None or snapshot.run.state not in PAST:
+def _past(frame: Frame) -> tuple[str, str]:
+    if not frame.past or frame.snapshot is None:
         return "", ""
-    run = snapshot.run
+    run = frame.snapshot.run
     text = f"PAST RUN: {run.state}"
     if run.ended_us:
-        text += f" at {moment_text(run.ended_us, snapshot.t_us)}"
+        ago_s = max((frame.now_us or run.ended_us) - run.ended_us, 0) / 1e6
+        ago = f", {duration_text(ago_s // 60 * 60)} ago" if ago_s >= 60 else ", just now"
+        text += f" {moment_text(run.ended_us, frame.now_us or run.ended_us)}{ago}"
     reason = inert(run.end_reason, 100)
     style = "notice" if run.state == "ended" else "alarm"
     return text + (f" ({reason})" if reason and reason != run.state else ""), style
