@@ -54,6 +54,23 @@ def test_a_terminal_that_vanishes_takes_the_viewer_only(stage: Stage) -> None:
     assert stage.cli("guard", "--stop", puppet.run_id).returncode == 0
 
 
+def test_a_viewer_finds_the_guard_that_comes_again(stage: Stage) -> None:
+    puppet = stage.puppet("returns")
+    guard = stage.guard(puppet.run_dir)
+    viewer = OnTerminal(stage, str(puppet.run_dir))
+    viewer.read_until(puppet.run_id)
+    guard.kill()
+    guard.wait()
+    viewer.read_until("guard gone since ")
+    viewer.read_until(f"memwatch guard {puppet.run_id} --detach")
+    stage.guard(puppet.run_dir)
+    puppet.ask("note", "and-on-it-goes")
+    viewer.press("6")  # the log
+    viewer.read_until("and-on-it-goes")
+    viewer.press("q")
+    assert viewer.wait() == 0
+
+
 def test_a_demo_ends_with_its_dashboard() -> None:
     with Stage() as stage:
         viewer = OnTerminal(stage, "demo")
