@@ -212,6 +212,10 @@ class Run:
             started_us=self._context.clock.wall_us(),
             argv=sys.argv,
             limits=limits,
+            cadence=msgspec.to_builtins(options.cadence),
+            retention={
+                name: keep.groups for name, keep in options.keep.items() if keep.groups is not None
+            },
             ops={
                 name: {"about": op.about, "args": op.args, "idempotent": op.idempotent}
                 for name, op in self._operations.items()

@@ -33,7 +33,15 @@ LEVEL_WORDS: dict[Level, Word] = {
 }
 
 
-def memory_light(memory: Resource | None, limits: Limits) -> Light:
+def age_words(age_s: float, run: RunInfo) -> str:
+    """Return an age in whole seconds; of a run that is over, how long before its end it was."""
+    words = f"{int(age_s)}s" if age_s < 10 else duration_text(float(int(age_s)))
+    if run.state in PAST:
+        return f"{words} before the end"
+    return f"{words} ago" if age_s >= 1 else "now"
+
+
+def memory_light(memory: Resource | None, limits: Limits, run: RunInfo) -> Light:
     """MEMORY: share of the binding limit, and when it is reached."""
     if memory is None or memory.used is None:
         return Light(name="MEMORY", word="no data", figure="–", meaning="not measured yet")
@@ -43,7 +51,9 @@ def memory_light(memory: Resource | None, limits: Limits) -> Light:
     figure = f"{share_text(memory.share)} {bytes_text(memory.used)}/{bytes_text(memory.limit)}"
     word = LEVEL_WORDS[memory.level]
     meaning = ""
-    if memory.time_to_limit_s is not None:
+    if run.state in PAST:
+        meaning = "at the end"
+    elif memory.time_to_limit_s is not None:
         low, high = memory.time_to_limit_s
         meaning = f"limit in {arrival_text(low, high)}"
         if word == "ok" and low < 3600:
@@ -76,11 +86,13 @@ def processes_light(processes: Processes, run: RunInfo, settings: Lights) -> Lig
     """PROCS: how many processes the agent has, and leftovers among them."""
     if run.state in PAST:
         word: Word = "WARN" if processes.count else "ok"
-        meaning = f"left behind by {run.agent}" if processes.count else "run is over"
+        meaning = f"left behind by {run.agent}" if processes.count else "none is left"
         return Light(name="PROCS", word=word, figure=str(processes.count), meaning=meaning)
     if processes.count == 0:
         return Light(name="PROCS", word="no data", figure="–", meaning="not measured yet")
-    word, meaning = "ok", ""
+    word, meaning = "ok", f"{processes.threads} thr"
+    if processes.fds is not None:
+        meaning += f" · {processes.fds} fds"
     if processes.orphans >= settings.orphans_watch:
         word, meaning = "watch", f"{processes.orphans} left behind by a parent"
     if processes.count >= settings.processes_act:
@@ -90,29 +102,62 @@ def processes_light(processes: Processes, run: RunInfo, settings: Lights) -> Lig
     return Light(name="PROCS", word=word, figure=str(processes.count), meaning=meaning)
 
 
-def checkpoint_light(checkpoints: Checkpoints) -> Light:
-    """CKPT: age of the last complete checkpoint, and whether one is overdue."""
-    if checkpoints.age_s is None:
+def checkpoint_light(checkpoints: Checkpoints, run: RunInfo) -> Light:
+    """CKPT: age of the last complete checkpoint, whether it is there, and what is due."""
+    age_s = checkpoints.age_s
+    if age_s is None:
         if checkpoints.overdue:
             return Light(name="CKPT", word="WARN", figure="none", meaning="none yet, overdue")
+        if run.state in PAST:
+            return Light(name="CKPT", word="watch", figure="none", meaning="none was ever complete")
         return Light(name="CKPT", word="no data", figure="–", meaning="none yet")
-    figure = f"{duration_text(checkpoints.age_s)} ago"
+    word, meaning = _checkpoint_word(checkpoints)
+    return Light(name="CKPT", word=word, figure=age_words(age_s, run), meaning=meaning)
+
+
+def _checkpoint_word(checkpoints: Checkpoints) -> tuple[Word, str]:
+    if checkpoints.missing:
+        return "WARN", missing_text(checkpoints)
     if checkpoints.overdue:
-        return Light(name="CKPT", word="WARN", figure=figure, meaning="overdue")
+        return "WARN", "full overdue" if checkpoints.overdue_kind == "full" else "overdue"
     last = checkpoints.last
     if last is not None and last.state == "aborted":
-        return Light(name="CKPT", word="WARN", figure=figure, meaning="the newest one failed")
+        return "WARN", "the newest one failed"
     if checkpoints.incomplete:
-        return Light(name="CKPT", word="watch", figure=figure, meaning="one is incomplete")
-    due = checkpoints.due_in_s
-    meaning = "" if due is None else f"next in {duration_text(max(due, 0))}"
-    return Light(name="CKPT", word="ok", figure=figure, meaning=meaning)
+        return "watch", "one is incomplete"
+    return "ok", due_text(checkpoints)
+
+
+def missing_text(checkpoints: Checkpoints) -> str:
+    """Return which committed checkpoints are gone from the disk."""
+    full = any(name.startswith("full") for name in checkpoints.missing)
+    if full or checkpoints.last_recoverable_full is None:
+        return "full is missing on disk"
+    count = len(checkpoints.missing)
+    return f"{count} increment{'' if count == 1 else 's'} missing on disk"
+
+
+def due_text(checkpoints: Checkpoints) -> str:
+    """Return when the next checkpoint is due, by experiments and by time."""
+    in_s, of, done = (
+        checkpoints.due_in_s,
+        checkpoints.due_experiments,
+        checkpoints.due_experiments_done,
+    )
+    if in_s is None or of is None or done is None:
+        return ""
+    kind = "full" if checkpoints.next_kind == "full" else "next"
+    if in_s <= -1:
+        return f"late {duration_text(-in_s)}"
+    if in_s <= 0 or done >= of:
+        return f"{kind} due now"
+    return f"{kind} at {of} experiments ({done} done) or {duration_text(max(round(in_s), 1))}"
 
 
 def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:
     """STEP: age of the last progress; CRIT when the process is gone without a word."""
     age = progress.last_step_s
-    figure = "–" if age is None else f"{duration_text(age)} ago"
+    figure = "–" if age is None else age_words(age, run)
     if run.state in GONE:
         return Light(name="STEP", word="CRIT", figure=figure, meaning=f"{run.agent} {run.state}")
     if run.state == "ended":

@@ -164,13 +164,24 @@ class Checkpoints(Struct, frozen=True, kw_only=True):
 
     last: Checkpoint | None = None
     last_recoverable_full: Checkpoint | None = None
+    """The newest full one that was committed and lies on disk."""
     chain: Chain = Chain()
     age_s: float | None = None
     """Age of the last committed one."""
     overdue: bool = False
+    """By the grace of the profile behind the agent's cadence."""
+    overdue_kind: Literal["full", "incremental"] | None = None
+    next_kind: Literal["full", "incremental"] | None = None
     due_in_s: float | None = None
+    """Time until the next one is due; negative when it is late."""
+    due_experiments: int | None = None
+    """It is due after so many experiments, too, of which `due_experiments_done` are done."""
+    due_experiments_done: int | None = None
     experiments_since: int | None = None
+    """Experiments that ended since the newest committed one; aborted ones do not count."""
     incomplete: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Committed by the log, but not found on disk: the newest full one, increments behind it."""
     count: int = 0
 
 
@@ -183,8 +194,10 @@ class Recovery(Struct, frozen=True, kw_only=True):
     """Bytes of the log behind the newest checkpoint: what a recovery replays."""
     tail_records: int = 0
     at_risk_s: float | None = None
-    """Time since the last record that is durable in a checkpoint or log."""
+    """Time since the newest checkpoint that can be loaded (since the start without one): a crash
+    now means to do the work of this time again."""
     at_risk_experiments: int = 0
+    """Experiments ended or begun in that time."""
     mean_experiment_s: float | None = None
 
 

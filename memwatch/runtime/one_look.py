@@ -14,6 +14,7 @@ from memwatch.host.disk import disk_sample
 from memwatch.host.limits import host_memory, memory_limits
 from memwatch.host.lock import holder
 from memwatch.host.process import boot_id
+from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
@@ -64,6 +65,9 @@ class Look:
         disk = disk_sample(self.opened.path, self.clock)
         if disk is not None:
             self.ring.take_disk(disk)
+        checkpoints = scan_checkpoints(self.opened.path, self.ring.state.last_lsn)
+        if checkpoints is not None:
+            self.ring.take_checkpoints(checkpoints)
         run = RunFacts(path=str(self.opened.path), manifest=self.opened.manifest)
         guard = GuardInfo(
             engine="off",

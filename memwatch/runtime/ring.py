@@ -16,14 +16,16 @@ from msgspec.structs import replace
 
 from memwatch.analytics.growth import Growth, Slope
 from memwatch.analytics.narrate import event_of, event_of_fault
+from memwatch.analytics.phases import PhaseChanges
 from memwatch.analytics.run_state import RunState, tier_samples
 from memwatch.analytics.series import TimeSeries
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.record import Batch, Fault, Record
-from memwatch.domain.sample import GAP, HELD_S, Column, DiskSample, TierSample, TreeSample
+from memwatch.domain.sample import GAP, HELD_S, Column, DiskSample, TreeSample
 from memwatch.domain.snapshot import Event
+from memwatch.ingest.checkpoint_scan import OnDisk
 from memwatch.runtime.log_tail import LogTail
 
 SPAN_US = 2 * 3600 * 1_000_000
@@ -42,7 +44,12 @@ class Ring:
         """Counts what came in: a snapshot is stale when it moved."""
         self.run_boot_id = ""
         """Boot of the agent's newest start, as run.json says; its log may say it later or never."""
+        self.on_disk: OnDisk | None = None
+        """Which checkpoints lay on disk at the last look; None before it."""
         self._tail = LogTail()
+        self._long_tail = LogTail()
+        """Behind the full checkpoint before the newest one, should that be gone."""
+        self._phases = PhaseChanges()
         self._profile = profile
         self._clock = clock
         self._boot_id = boot_id
@@ -65,10 +72,13 @@ class Ring:
             self.state.fold(batch.records)
             self.state.fold_faults(batch.faults)
             self._count_tail(batch)
+            told = batch.live if news is None else news
+            phases = self._phases if batch.live else PhaseChanges()
             for record in batch.records:
                 if record.kind == "sample":
                     self._take_tiers(record)
-                elif batch.live if news is None else news:
+                elif told:
+                    self._tell(phases.event_of(record))
                     self._tell(event_of(record))
             for fault in batch.faults:
                 self._tell_fault(fault, batch.records)
@@ -95,6 +105,12 @@ class Ring:
         with self.lock:
             self.disk = sample
             self._add("disk_free", self._clock.boot_us(), sample.free_bytes)
+            self.changed += 1
+
+    def take_checkpoints(self, found: OnDisk) -> None:
+        """Take a look at the checkpoints on disk."""
+        with self.lock:
+            self.on_disk = found
             self.changed += 1
 
     def take_guard(self, record: Record) -> None:
@@ -216,10 +232,10 @@ class Ring:
             return instant.m_us
         return self.to_axis(instant.t_us)
 
-    @property
-    def tail_bytes(self) -> int:
-        """Bytes of the log behind the newest committed checkpoint."""
-        return self._tail.behind(newest_commit_lsn(self.state))
+    def tail_bytes(self, lsn: int) -> int:
+        """Return the bytes of the log behind a record that a checkpoint covers."""
+        newest = self.state.saved.covered_lsn
+        return (self._tail if lsn >= newest else self._long_tail).behind(lsn)
 
     @property
     def event_seq(self) -> int:
@@ -283,16 +299,25 @@ class Ring:
                 self._add(f"entries:{name}", at_us, sample.entries)
 
     def _unaccounted(self, sample: TreeSample) -> int | None:
-        tiers: dict[str, TierSample] = self.state.tiers
-        if not tiers or not sample.alive:
+        """Return what no tier accounts for; None unless all tiers of this start are known now."""
+        state = self.state
+        held = [tier.bytes for tier in state.tiers.values()]
+        known = [size for size in held if size is not None]
+        if not sample.alive or not known or len(known) < len(held):
             return None
-        return sample.used_bytes - sum(tier.bytes or 0 for tier in tiers.values())
+        age_us = sample.m_us - self.axis_of(state.tiers_at)
+        return sample.used_bytes - sum(known) if age_us <= HELD_S * 1e6 else None
 
     def _count_tail(self, batch: Batch) -> None:
-        if batch.records:
-            self._tail.forget(newest_commit_lsn(self.state))
-            size = max(batch.end.offset - batch.start.offset, 0)
-            self._tail.add(batch.records[0].lsn, batch.records[-1].lsn, size)
+        if not batch.records:
+            return
+        saved = self.state.saved
+        self._tail.forget(saved.covered_lsn)
+        if len(saved.fulls) > 1:
+            self._long_tail.forget(saved.fulls[-2].covers_lsn)
+        size = max(batch.end.offset - batch.start.offset, 0)
+        for tail in (self._tail, self._long_tail):
+            tail.add(batch.records[0].lsn, batch.records[-1].lsn, size)
 
     def _tell(self, event: Event | None) -> None:
         if event is not None:
@@ -318,15 +343,3 @@ class Ring:
 
 def _of_kinds(events: list[Event], kinds: tuple[str, ...]) -> list[Event]:
     return [event for event in events if not kinds or event.kind in kinds]
-
-
-def newest_commit_lsn(state: RunState) -> int:
-    """Return the lsn of the newest committed checkpoint; 0 when there is none."""
-    return max(
-        (
-            state.checkpoint_at[c.id].lsn
-            for c in state.checkpoints.values()
-            if c.state == "committed"
-        ),
-        default=0,
-    )

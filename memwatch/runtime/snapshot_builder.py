@@ -27,7 +27,7 @@ from memwatch.domain.snapshot import (
 from memwatch.domain.text import inert
 from memwatch.domain.units import window_label
 from memwatch.engine.levels import level_of
-from memwatch.runtime.checkpoint_view import CheckpointView
+from memwatch.runtime.checkpoint_view import CheckpointView, cadence_of
 from memwatch.runtime.facts import GuardFacts, RunFacts
 from memwatch.runtime.intervention_view import InterventionView
 from memwatch.runtime.limits_view import limits_of
@@ -78,6 +78,7 @@ class SnapshotBuilder:
         run, now = self._run_info(facts)
         limits = limits_of(self._profile, self._ring, self.run.manifest, facts.limits)
         memory = self._memory(limits, run, now.at_us)
+        self._checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
         checkpoints = self._checkpoints.checkpoints(run, now.at_us)
         disk, processes = self._disk(), self._processes()
         progress = self._progress(facts, now.at_us)
@@ -89,10 +90,10 @@ class SnapshotBuilder:
             guard=facts.guard,
             level=memory.level if memory else "normal",
             lights=(
-                lights.memory_light(memory, limits),
+                lights.memory_light(memory, limits, run),
                 lights.disk_light(disk, facts.guard, settings),
                 lights.processes_light(processes, run, settings),
-                lights.checkpoint_light(checkpoints),
+                lights.checkpoint_light(checkpoints, run),
                 lights.step_light(progress, run, settings),
             ),
             limits=limits,

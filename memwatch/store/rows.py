@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memwatch.analytics.narrate import SILENT, event_of, event_of_fault
+from memwatch.analytics.phases import PhaseChanges
 from memwatch.domain.record import Fault, LogName, Record
 from memwatch.domain.text import inert
 
@@ -46,6 +47,7 @@ _MAX_RESOURCES = 1_000  # a log that names a new tier in each sample must not fi
 _MAX_TIERS_OF_SAMPLE = 64
 _MAX_THREADS = 64
 _MAX_METRICS = 2_000
+_MAX_SEGMENTS_IN_WORK = 64
 
 _FlowKey = tuple[int, int, Any, Any, str]
 
@@ -80,6 +82,7 @@ class RowFold:
     ) -> None:
         self._resources = set(resources)
         self._faults = set(faults)
+        self._phases: dict[int, PhaseChanges] = {}
         self.drop()
 
     @property
@@ -156,6 +159,8 @@ class RowFold:
             teller = _ROWS_OF.get(kind)
             if teller is not None:
                 teller(self, place, record)
+            if kind == "experiment.begin":
+                self._add_phase(place, record)
             self._add_event(place, record)
 
     def _add_guard(self, segment: int, records: list[Record]) -> None:
@@ -170,6 +175,15 @@ class RowFold:
             event = event_of(record)
             if event is not None:
                 self._put("event", (*place, event.kind, event.severity, place[0], event.text))
+
+    def _add_phase(self, place: Place, record: Record) -> None:
+        """Add the event of a new phase: within a segment only, for they come in any order."""
+        phases = self._phases.setdefault(place[1], PhaseChanges())
+        if len(self._phases) > _MAX_SEGMENTS_IN_WORK:
+            del self._phases[next(iter(self._phases))]
+        event = phases.event_of(record)
+        if event is not None:
+            self._put("event", (*place, event.kind, event.severity, place[0], event.text))
 
     def _put(self, table: str, row: Row) -> None:
         self._rows.setdefault(table, []).append(row)

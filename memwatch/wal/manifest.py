@@ -26,6 +26,11 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     argv: list[str] = []
     limits: dict[str, int] = {}
     """As in the newest `run.begin`, whose segment may have been dropped since."""
+    cadence: dict[str, Any] = {}
+    """When the agent takes checkpoints, plain numbers: incremental_experiments, incremental_s,
+    full_experiments, full_s, chain_bytes."""
+    retention: dict[str, Any] = {}
+    """Groups that each tier keeps; a tier without a bound is not named."""
     ops: dict[str, Any] = {}
     """Operations that the agent takes over its spool, by name."""
 

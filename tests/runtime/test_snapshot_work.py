@@ -94,7 +94,7 @@ def test_checkpoints_and_what_a_recovery_would_load() -> None:
     assert checkpoints.due_in_s == 13
     assert (recovery.full_bytes, recovery.delta_bytes, recovery.tail_records) == (1000, 30, 2)
     assert recovery.at_risk_s == 7
-    assert recovery.at_risk_experiments == 1
+    assert recovery.at_risk_experiments == 2, "one ended, one in progress"
     assert recovery.mean_experiment_s == 2
     assert recovery.tail_bytes > 0
 

@@ -132,7 +132,10 @@ def _recovery(snapshot: Snapshot) -> list[Fact]:
         ("load", "the newest full checkpoint that was committed; an incomplete one never counts"),
         ("read", "incremental checkpoints behind it"),
         ("replay", "log behind the newest checkpoint; bytes are never counted twice"),
-        ("at risk", "time since the last record that a checkpoint or the log holds durably"),
+        (
+            "at risk",
+            "work since the newest checkpoint that can be loaded: a crash means to do it again",
+        ),
         ("estimate", "none is made of these figures yet: they are raw"),
     ]
     if full is not None:

@@ -1,0 +1,96 @@
+"""A checkpoint counts when all of it is there; no look follows what a log or a link names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memwatch.agent.checkpoint import Checkpointer
+from memwatch.agent.tiers import Keep, Tiers
+from memwatch.ingest.checkpoint_scan import OnDisk, scan_checkpoints
+from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, full_lsn
+from tests.agent.reading import context_at
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """Return a run with a full checkpoint and an incremental one, as the agent writes them."""
+    context = context_at(tmp_path)
+    tiers = Tiers({"recent": Keep(), "history": Keep()}, context.record)
+    saver = Checkpointer(context, tiers)
+    tiers["recent"].put("a", "value")
+    assert saver.take("full").committed
+    tiers["recent"].put("b", "value")
+    assert saver.take("incremental").committed
+    context.log.close()
+    return tmp_path
+
+
+def full_of(run_dir: Path) -> Path:
+    (full,) = (run_dir / CHECKPOINT_DIR).glob("full-*")
+    return full
+
+
+def look(run_dir: Path) -> OnDisk:
+    found = scan_checkpoints(run_dir, 99)
+    assert found is not None
+    assert found.known_lsn == 99
+    return found
+
+
+def test_what_the_agent_wrote_is_found(run_dir: Path) -> None:
+    found = look(run_dir)
+    assert found.fulls == {full_lsn(full_of(run_dir).name)}
+    assert len(found.deltas) == 1
+
+
+def test_a_full_that_was_removed_is_missing(run_dir: Path) -> None:
+    shutil.rmtree(full_of(run_dir))
+    found = look(run_dir)
+    assert found.fulls == frozenset()
+    assert len(found.deltas) == 1
+
+
+@pytest.mark.parametrize("name", [MANIFEST_FILE, "recent.jsonl"])
+def test_a_full_without_all_of_its_files_is_missing(run_dir: Path, name: str) -> None:
+    (full_of(run_dir) / name).unlink()
+    assert look(run_dir).fulls == frozenset()
+
+
+def test_a_full_with_a_short_or_damaged_file_is_missing(run_dir: Path) -> None:
+    with (full_of(run_dir) / "recent.jsonl").open("ab") as file:
+        file.write(b"x")
+    assert look(run_dir).fulls == frozenset()
+    (full_of(run_dir) / MANIFEST_FILE).write_bytes(b"{")
+    assert look(run_dir).fulls == frozenset()
+
+
+def test_links_and_pipes_are_no_checkpoints(run_dir: Path, tmp_path: Path) -> None:
+    full = full_of(run_dir)
+    outside = tmp_path / "outside"
+    shutil.move(full, outside)
+    full.symlink_to(outside, target_is_directory=True)
+    assert look(run_dir).fulls == frozenset(), "never out of the run directory"
+    full.unlink()
+    shutil.move(outside, full)
+    (full / MANIFEST_FILE).rename(full / "kept")
+    (full / MANIFEST_FILE).symlink_to("kept")
+    assert look(run_dir).fulls == frozenset()
+    (full / MANIFEST_FILE).unlink()
+    os.mkfifo(full / MANIFEST_FILE)
+    assert look(run_dir).fulls == frozenset(), "nor does a pipe hold us up"
+
+
+def test_a_manifest_cannot_name_files_elsewhere(run_dir: Path) -> None:
+    full = full_of(run_dir)
+    (full / "recent.jsonl").rename(full.parent / "recent.jsonl")
+    text = (full / MANIFEST_FILE).read_text()
+    (full / MANIFEST_FILE).write_text(text.replace("recent.jsonl", "../recent.jsonl"))
+    assert look(run_dir).fulls == frozenset()
+
+
+def test_a_run_without_checkpoints_has_none(tmp_path: Path) -> None:
+    assert look(tmp_path) == OnDisk(99)
