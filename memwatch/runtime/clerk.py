@@ -11,6 +11,7 @@ from collections.abc import Callable
 from memwatch.analytics.told import Start
 from memwatch.domain.snapshot import PAST, Level, Snapshot
 from memwatch.domain.units import share_text
+from memwatch.runtime.lasting import lasting
 from memwatch.runtime.ledger import Ledger
 from memwatch.runtime.meta_file import MetaFile
 from memwatch.runtime.recorder import Recorder
@@ -33,6 +34,8 @@ class Clerk:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwatch-clerk", daemon=True)
+        self.on_failure: Callable[[str], None] = lambda _: None
+        """Told why this loop failed; it goes on."""
         self.newest: Snapshot | None = None
         """The newest snapshot, as the tick made it."""
         self.alive: Callable[[], bool] = lambda: True
@@ -71,6 +74,9 @@ class Clerk:
             self._meta.keep(snapshot)
 
     def _run(self) -> None:
+        lasting("bookkeeping", self._keep, self._stop, self.on_failure)
+
+    def _keep(self) -> None:
         while not self._stop.is_set():
             self.look()
             self._wake.wait(_PERIOD_S)

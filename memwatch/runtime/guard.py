@@ -16,6 +16,7 @@ import os
 import secrets
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from memwatch.actuators.spool import Spool
@@ -85,7 +86,6 @@ class Guard:
         )
         self._ingest.on_caught_up = lambda: self._history.refill_growth(self.ring)
         self._probe = ProbeLoop(opened.path, home, self.profile, self.ring, self.recorder, clock)
-        self._probe.on_news = self._news
         self._builder = SnapshotBuilder(self._run, self.profile, self.ring, clock)
         spool = Spool(opened.path, opened.manifest.run_id)
         self._ledger = Ledger(spool, self.recorder, clock, self.ring.take_guard)
@@ -95,10 +95,12 @@ class Guard:
         self._clerk = Clerk(self.ring, self.recorder, self._ledger, self._meta)
         self._clerk.alive = lambda: self._probe.alive is not False
         self._clerk.on_start = self._follow_start
-        self._clerk.on_news = self._news
+        self._clerk.on_news = self._probe.on_news = self._news
         self.hub = GuardHub(self.ring, self._history, self._build, self._submit)
         self.socket = socket_path(self.run_key, create=True)
         self._server = SessionServer(self.socket, self.run_key, self._start_id, self.hub)
+        for part in (self._clerk, self._ingest, self._probe, self._server):
+            part.on_failure = self._failed
         if profile_trouble:
             self._tell(profile_trouble, "notice")
 
@@ -119,6 +121,7 @@ class Guard:
 
     def _begin(self) -> None:
         self._history.start()
+        self._ingest.open()
         self._ingest.read_own_log()
         self._history.prefill(self.ring)
         self._ingest.read_present()
@@ -138,16 +141,23 @@ class Guard:
         self._clerk.start()
 
     def _end(self) -> None:
-        self._server.stop()
-        self._clerk.stop()
-        self._probe.stop()
-        self._ingest.stop()
-        snapshot = self._build()
-        self.recorder.close()
-        self._ingest.read_own_log()
-        self._history.close()
-        self._meta.write(snapshot, final=True)
-        self._lock.release()
+        """End all parts, last begun first; one that fails does not keep the others."""
+        with ExitStack() as steps:
+            for step in (
+                self._lock.release,
+                self._write_meta,
+                self._history.close,
+                self._ingest.read_own_log,
+                self.recorder.close,
+                self._ingest.stop,
+                self._probe.stop,
+                self._clerk.stop,
+                self._server.stop,
+            ):
+                steps.callback(step)
+
+    def _write_meta(self) -> None:
+        self._meta.write(self._build(), final=True)
 
     def _loop(self) -> None:
         due = last = time.monotonic()
@@ -244,6 +254,10 @@ class Guard:
     def _tell(self, text: str, severity: str) -> None:
         record = self.recorder.append("process", {"text": text, "severity": severity})
         self.ring.take_guard(record)
+
+    def _failed(self, what: str) -> None:
+        """Say that a loop failed and goes on: in guard.wal and to every viewer."""
+        self._tell(inert(what, 160), "error")
 
     def _follow_start(self) -> None:
         """Follow an agent that began again in the same directory, under a new process."""

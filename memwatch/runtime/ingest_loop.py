@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from memwatch.domain.record import Batch
 from memwatch.ingest.tailer import LogTailer
 from memwatch.ingest.watcher import Watcher
 from memwatch.runtime.history_feed import HistoryFeed
+from memwatch.runtime.lasting import lasting
 from memwatch.runtime.ring import Ring
 from memwatch.store.historian import Historian
 from memwatch.wal.segment import WAL_DIR, segments
@@ -51,6 +53,9 @@ class IngestLoop:
         self.watcher = Watcher([run_dir, wal_dir, ack_dir], self._wake)
         self._thread = threading.Thread(target=self._run, name="memwatch-ingest", daemon=True)
         self._older_read = False
+        self._unfolded: deque[Batch] = deque()
+        self.on_failure: Callable[[str], None] = lambda _: None
+        """Told why this loop failed; it goes on."""
         self.on_caught_up: Callable[[], None] = lambda: None
         """Told once when older segments were read to their end."""
 
@@ -78,6 +83,18 @@ class IngestLoop:
         except OSError:
             return 1
         return min(segments(names), default=1)
+
+    def open(self) -> None:
+        """Begin to read where nothing was read yet; called once, with a history that is open.
+
+        All that is on disk is read anew. Of what is gone the history says what was read of it:
+        only the rest is a loss.
+        """
+        first = self.first_lsn
+        read = self._historian.positions("agent").items()
+        gone = {segment: place for segment, place in read if segment < first}
+        self._tailer.close()
+        self._tailer = LogTailer(self._wal_dir, "agent", gone)
 
     def read_present(self) -> None:
         """Read the newest segment to its end: called once before the first snapshot."""
@@ -130,6 +147,9 @@ class IngestLoop:
         self.read_own_log()
 
     def _run(self) -> None:
+        lasting("reading the log", self._follow, self._stop, self.on_failure)
+
+    def _follow(self) -> None:
         while not self._stop.is_set():
             if not self._pass():
                 self._wake.wait(_SWEEP_S)
@@ -149,11 +169,13 @@ class IngestLoop:
         return busy
 
     def _read_live(self) -> bool:
-        batches = self._tailer.poll()
-        for batch in batches:
-            self._ring.take(batch)
+        read = self._tailer.poll()
+        self._unfolded += read
+        while self._unfolded:  # one that cannot be folded costs those behind it nothing
+            batch = self._unfolded.popleft()
             self._feed.offer(batch)
-        if batches:
+            self._ring.take(batch)
+        if read:
             self._on_news()
         return self._tailer.more
 
@@ -166,6 +188,6 @@ class IngestLoop:
         return batch is not None
 
     def _take_older(self, batch: Batch, *, news: bool = False) -> None:
-        self._ring.take(batch, news=news)
         self._feed.offer(batch)
+        self._ring.take(batch, news=news)
         self._older_read = True

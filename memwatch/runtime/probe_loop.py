@@ -20,7 +20,9 @@ from memwatch.domain.snapshot import Limit, Own
 from memwatch.host.disk import directory_bytes, disk_sample
 from memwatch.host.limits import host_memory, memory_limits
 from memwatch.host.process import Identity
+from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.probe import TreeProbe
+from memwatch.runtime.lasting import lasting
 from memwatch.runtime.recorder import Recorder
 from memwatch.runtime.ring import Ring
 
@@ -63,6 +65,8 @@ class ProbeLoop:
         self.limit_bytes: int | None = None
         """The binding limit, written beside each sample."""
         self.on_news: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[str], None] = lambda _: None
+        """Told why this loop failed; it goes on."""
 
     def watch(self, identity: Identity | None) -> None:
         """Watch this process from now on; None when no process writes in the run."""
@@ -109,6 +113,9 @@ class ProbeLoop:
             self._tell_end(sample)
 
     def _run(self) -> None:
+        lasting("measuring", self._measure, self._stop, self.on_failure)
+
+    def _measure(self) -> None:
         due = time.monotonic()
         while not self._stop.is_set():
             self.look()
@@ -124,6 +131,10 @@ class ProbeLoop:
         if disk is not None:
             self._disk = disk
             self._ring.take_disk(disk)
+        known_lsn = self._ring.state.last_lsn
+        checkpoints = scan_checkpoints(self._run_dir, known_lsn)
+        if checkpoints is not None:
+            self._ring.take_checkpoints(checkpoints)
         identity = self._identity
         if identity is not None and self.alive:
             self.limits = (*memory_limits(identity.pid), *self._host_limit())

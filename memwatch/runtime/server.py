@@ -27,6 +27,7 @@ from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event
 from memwatch.runtime import wire
+from memwatch.runtime.lasting import lasting
 
 _SEND_TIMEOUT_S = 10.0
 _FINISH_S = 1.0
@@ -120,9 +121,12 @@ class SessionServer:
         self._listening = threading.Event()
         self._failure: OSError | None = None
         self._stop: asyncio.Event | None = None
+        self._stopped = threading.Event()
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="memwatch-query")
         self._busy = 0
         self._idle = asyncio.Event()
+        self.on_failure: Callable[[str], None] = lambda _: None
+        """Told why the server failed; it begins anew."""
         self.viewers = 0
         """Connections that asked for snapshots and are still there."""
 
@@ -139,6 +143,7 @@ class SessionServer:
 
     def stop(self) -> None:
         """Close all connections and remove the socket."""
+        self._stopped.set()
         self._call(lambda: self._stop.set() if self._stop else None)
         if self._thread.is_alive():
             self._thread.join(timeout=5)
@@ -151,25 +156,36 @@ class SessionServer:
                 loop.call_soon_threadsafe(action)
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        def serve() -> None:
+            asyncio.run(self._serve())
+
+        lasting("serving viewers", serve, self._stopped, lambda why: self.on_failure(why))
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._fresh, self._stop = asyncio.Event(), asyncio.Event()
+        if self._stopped.is_set():
+            return
+        self._idle = asyncio.Event()
         self._idle.set()
+        self._busy = self.viewers = 0
         try:
             self.path.unlink(missing_ok=True)  # we hold the run's lock: it can only be a dead one
             server = await asyncio.start_unix_server(self._connected, self.path)
             self.path.chmod(0o600)
         except OSError as error:
+            if self._listening.is_set():
+                raise  # it did listen before: not for the caller of `start`, to be tried again
             self._failure = error
             return
         finally:
             self._listening.set()
-        await self._stop.wait()
-        await self._finish()
-        server.close()  # not awaited: from Python 3.12 on that would wait for every viewer
-        self.path.unlink(missing_ok=True)
+        try:
+            await self._stop.wait()
+            await self._finish()
+        finally:
+            server.close()  # not awaited: from Python 3.12 on that would wait for every viewer
+            self.path.unlink(missing_ok=True)
 
     async def _finish(self) -> None:
         """Let answers that are under way go out: the one to "end yourself" is among them."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -115,19 +116,63 @@ def test_it_does_not_leave_while_the_run_lives(stage: Stage) -> None:
     assert guard.alive
 
 
-def test_a_failing_thread_ends_it_with_words(stage: Stage) -> None:
-    puppet = stage.puppet("defect")
-    code = (
-        "import sys, memwatch.runtime.ingest_loop as loop\n"
-        "def fail(self): raise ArithmeticError('a defect of ours')\n"
-        "loop.IngestLoop._pass = fail\n"
-        "from memwatch.cli import main; sys.exit(main(['guard', sys.argv[1]]))"
+_DEFECT = """
+import sys
+from {module} import {owner}
+original, calls = {owner}.{method}, []
+def fail(self, *rest):
+    calls.append(1)
+    if len(calls) in {when}:
+        raise ArithmeticError("a defect \x1b[31mof ours")
+    return original(self, *rest)
+{owner}.{method} = fail
+from memwatch.cli import main
+sys.exit(main(["guard", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "owner", "method", "when", "what"),
+    [
+        ("ingest_loop", "IngestLoop", "_pass", "(1, 2)", "reading the log"),
+        ("probe_loop", "ProbeLoop", "_look_at_tree", "(2, 3)", "measuring"),
+        ("clerk", "Clerk", "look", "(1, 2)", "bookkeeping"),
+    ],
+)
+def test_a_loop_with_a_defect_goes_on_and_says_so(
+    stage: Stage, module: str, owner: str, method: str, when: str, what: str
+) -> None:
+    puppet = stage.puppet(f"defect-{owner}")
+    place = {"module": f"memwatch.runtime.{module}", "owner": owner, "method": method}
+    guard = stage.start(["-c", _DEFECT.format(**place, when=when), str(puppet.run_dir)])
+    wait_for(lambda: Attachment(puppet.run_dir).socket.exists(), "the guard")
+
+    def told(status: dict[str, Any]) -> bool:
+        texts = [event["text"] for event in status["events"] if event["severity"] == "error"]
+        texts = [text for text in texts if text.startswith(f"{what} failed")]
+        return len(texts) == 2 and all(map(str.isprintable, texts))
+
+    stage.wait_status(puppet.run_dir, told, "both failures told")
+    puppet.ask("experiments", 3)
+    stage.wait_status(
+        puppet.run_dir,
+        lambda s: s["resources"] and sum(s["progress"]["experiments"].values()) == 3,
+        "the watch to go on",
     )
+    guard.kill(signal.SIGTERM)
+    assert guard.wait() == 0
+
+
+def test_a_defect_of_the_tick_ends_it_with_words(stage: Stage) -> None:
+    puppet = stage.puppet("defect")
+    place = {"module": "memwatch.runtime.guard", "owner": "Guard", "method": "_tick"}
+    code = _DEFECT.format(**place, when="(2,)")
     guard = stage.start(["-c", code, str(puppet.run_dir)])
     assert guard.wait() == 1
     _, err = guard.popen.communicate()
-    assert "a defect of ours" in err
+    assert "a defect" in err
     assert Attachment(puppet.run_dir).guard_pid is None
+    assert not Attachment(puppet.run_dir).socket.exists()
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(stage: Stage) -> None:

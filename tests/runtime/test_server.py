@@ -6,6 +6,7 @@ import math
 import os
 import socket
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
+from memwatch.domain.snapshot import Snapshot
 from memwatch.runtime.client import GuardSession
 from memwatch.runtime.protocol import GuardSilentError
 from memwatch.runtime.server import SessionServer
@@ -299,3 +301,37 @@ def test_stopping_ends_those_who_wait() -> None:
         server.stop()
         waiter.join(timeout=10)
         assert len(failures) == 1
+
+
+def test_a_server_that_fails_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = FakeHub()
+    told: list[str] = []
+    with serving(hub) as server:
+        server.on_failure = told.append
+        session = GuardSession(server.path)
+        assert session.latest(0, 5.0) is not None
+
+        def fail() -> None:
+            monkeypatch.setattr(server, "_finish", original)
+            raise ArithmeticError("a defect of ours")
+
+        async def failing() -> None:
+            fail()
+
+        original = server._finish
+        monkeypatch.setattr(server, "_finish", failing)
+        server._call(lambda: server._stop.set() if server._stop else None)
+        wait_for(lambda: told, "the failure told")
+        assert "ArithmeticError: a defect of ours" in told[0]
+        newest = wait_for(lambda: _latest(server.path), "a server again")
+        assert newest.seq == 1
+        session.close()
+    assert not server.path.exists()
+
+
+def _latest(path: Path) -> Snapshot | None:
+    try:
+        with closing(GuardSession(path)) as session:
+            return session.latest(0, 5.0)
+    except SessionError:
+        return None

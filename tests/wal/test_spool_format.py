@@ -48,7 +48,7 @@ def test_a_command_is_read_as_it_was_written(command: CommandFile) -> None:
 @given(st.binary(max_size=300))
 def test_garbage_is_a_value_error(data: bytes) -> None:
     for parse in (parse_command, parse_ack):
-        with pytest.raises(ValueError, match=".+"):
+        with pytest.raises(ValueError, match=r".+"):
             parse(data)
 
 
