@@ -221,7 +221,13 @@ class Intervention(Struct, frozen=True, kw_only=True):
     freed_bytes: float | None = None
     freed_share: float | None = None
     claimed: int | None = None
-    """What the agent itself said it freed (or wrote, for a checkpoint)."""
+    """What the agent itself said it freed (or wrote, for a checkpoint); the mean of a series."""
+    count: int = 1
+    """More than one for a series: purges by retention that follow each other in one tier."""
+    span_s: float | None = None
+    """From the first of a series to its last; before is before the first, after behind the last."""
+    overlaps: bool = False
+    """Another purge of the tier falls into what was measured: nothing is said of what it freed."""
 
 
 class Disk(Struct, frozen=True, kw_only=True):
@@ -232,7 +238,6 @@ class Disk(Struct, frozen=True, kw_only=True):
     free_bytes: int | None = None
     free_share: float | None = None
     run_bytes: int | None = None
-    log_bytes: int | None = None
 
 
 class Processes(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,121 @@
+"""The table of interventions holds what a person looks for, however many purges are routine."""
+
+from __future__ import annotations
+
+from memwatch.domain.snapshot import Intervention
+from tests.builders import tiers
+from tests.runtime.watched import MB, Watched
+
+
+def retain(watched: Watched, tier: str = "recent", freed: int = 3 * MB) -> None:
+    watched.say("purge.end", tier=tier, cause="retention", entries=1, freed_bytes=freed)
+
+
+def shown(watched: Watched) -> tuple[Intervention, ...]:
+    return watched.snapshot().interventions
+
+
+def test_routine_purges_do_not_fill_the_table() -> None:
+    watched = Watched()
+    watched.begin()
+    watched.say("purge.end", tier="recent", cause="operator", freed_bytes=5 * MB)
+    watched.say("checkpoint.commit", id="c1", kind="full", bytes=9)
+    for second in range(300):
+        watched.clock.advance_s(1)
+        watched.say("sample", tiers=tiers(recent=(60 - second // 10) * MB))
+        retain(watched, freed=second * 1000)
+        retain(watched, "workspace")
+        shown(watched)
+    rows = shown(watched)
+    assert len(rows) == 4
+    series = {one.tier: one for one in rows if one.count > 1}
+    assert set(series) == {"recent", "workspace"}
+    assert (series["recent"].count, series["recent"].span_s) == (300, 299.0)
+    assert series["recent"].claimed == sum(n * 1000 for n in range(300)) // 300
+    assert series["recent"].after_10s is None, "it goes on"
+    assert {(one.action, one.why) for one in rows if one.count == 1} == {
+        ("purge", "operator"),
+        ("checkpoint full", "cadence"),
+    }
+
+
+def test_a_series_that_ended_says_what_it_did_as_a_whole() -> None:
+    watched = Watched()
+    watched.begin()
+    for second in range(70):
+        watched.clock.advance_s(1)
+        watched.say("sample", tiers=tiers(recent=(60 if second < 40 else 45) * MB))
+        if 38 <= second < 42:
+            retain(watched)
+    (row,) = shown(watched)
+    assert (row.count, row.before, row.after_10s) == (4, 60 * MB, 45 * MB)
+    assert row.freed_bytes == 15 * MB
+    watched.clock.advance_s(61)
+    retain(watched)
+    assert [one.count for one in shown(watched)] == [1, 4], "after a pause it is another one"
+
+
+def test_a_purge_of_another_cause_ends_a_series_and_overlaps_with_it() -> None:
+    watched = Watched()
+    watched.begin()
+    for second in range(40):
+        watched.clock.advance_s(1)
+        watched.say("sample", tiers=tiers(recent=60 * MB))
+        if second in (20, 25):
+            retain(watched)
+    watched.say("purge.end", tier="recent", cause="operator", freed_bytes=5 * MB)
+    watched.clock.advance_s(5)
+    retain(watched)
+    for _ in range(20):
+        watched.clock.advance_s(1)
+        watched.say("sample", tiers=tiers(recent=50 * MB))
+    rows = shown(watched)
+    assert [(one.why, one.count) for one in rows] == [
+        ("retention", 1),
+        ("operator", 1),
+        ("retention", 2),
+    ]
+    operator = rows[1]
+    assert operator.overlaps
+    assert operator.before == 60 * MB
+    assert operator.after_10s == 50 * MB
+    assert operator.freed_bytes is None, "what it freed cannot be told from the others"
+
+
+def test_a_purge_alone_does_not_overlap() -> None:
+    watched = Watched()
+    watched.begin()
+    watched.say("purge.end", tier="recent", cause="share_cap", freed_bytes=5 * MB)
+    watched.clock.advance_s(31)
+    watched.say("purge.end", tier="workspace", cause="share_cap", freed_bytes=5 * MB)
+    watched.clock.advance_s(1)
+    watched.say("purge.end", tier="recent", cause="share_cap", freed_bytes=5 * MB)
+    assert [one.overlaps for one in shown(watched)] == [False, False, False]
+
+
+def test_checkpoints_that_are_measured_stay_beside_the_newest_one() -> None:
+    watched = Watched()
+    watched.begin()
+    for second in range(60):
+        watched.clock.advance_s(1)
+        watched.look(100 * MB)
+        if second % 2 == 0:
+            watched.say("checkpoint.commit", id=f"c{second}", kind="incremental", bytes=second)
+    rows = shown(watched)
+    assert len(rows) == 3
+    assert [one.after_10s is not None for one in rows] == [False, True, True]
+    assert rows[0].claimed == 58
+
+
+def test_there_are_never_more_than_sixteen_rows() -> None:
+    watched = Watched()
+    watched.begin()
+    for number in range(40):
+        watched.clock.advance_s(3)
+        for tier in "abcdefgh":
+            retain(watched, tier)
+            watched.say("purge.end", tier=tier, cause="share_cap", freed_bytes=1)
+        kind = "full" if number % 2 else "incremental"
+        watched.say("checkpoint.commit", id=f"c{number}", kind=kind, bytes=1)
+        shown(watched)
+    assert len(shown(watched)) == 16
