@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import get_args
 
 from memwatch.analytics.told import Start
-from memwatch.domain.snapshot import PAST, Level, Snapshot
+from memwatch.domain.clock import Clock
+from memwatch.domain.snapshot import PAST, Level, Limits, Snapshot
 from memwatch.domain.units import share_text
 from memwatch.runtime.lasting import lasting
 from memwatch.runtime.ledger import Ledger
@@ -19,17 +21,28 @@ from memwatch.runtime.ring import Ring
 
 _PERIOD_S = 1.0
 _BUSY_S = 0.1
+_SWING = 0.02
+"""A share this far below a threshold has left it."""
+_DWELL_US = 60_000_000
+"""So has one that stayed below for so long."""
+_LEVELS: tuple[Level, ...] = get_args(Level)
+"""From low to high."""
 
 
 class Clerk:
     """Looks once a second, and at once when news come in while a request is in flight."""
 
-    def __init__(self, ring: Ring, recorder: Recorder, ledger: Ledger, meta: MetaFile) -> None:
+    def __init__(
+        self, ring: Ring, recorder: Recorder, ledger: Ledger, meta: MetaFile, clock: Clock
+    ) -> None:
+        self._clock = clock
         self._ring = ring
         self._recorder = recorder
         self._ledger = ledger
         self._meta = meta
-        self._level: Level = "normal"
+        self.level: Level = "normal"
+        """The level that was told last, by this guard or the one before."""
+        self._lower_since_us: int | None = None
         self._start_id = ""
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -90,15 +103,47 @@ class Clerk:
             self.on_start()
 
     def _follow_level(self, snapshot: Snapshot) -> None:
-        if snapshot.level == self._level or snapshot.run.state in PAST:
+        if snapshot.run.state in PAST or not self._has_changed(snapshot):
             return
         memory = snapshot.resource("memory")
         share = memory.share if memory else None
         limit = snapshot.limits.binding
-        why = f"{share_text(share)} of {limit.name if limit else 'no limit'}, was {self._level}"
-        self._level = snapshot.level
+        of = f"of the limit ({limit.name})" if limit else "with no limit"
+        why = f"{share_text(share)} {of}, was {self.level}"
+        self.level = snapshot.level
         members = {"level": snapshot.level, "why": why, "share": share}
         self._ring.take_guard(self._recorder.append("level", members))
+
+    def _has_changed(self, snapshot: Snapshot) -> bool:
+        """Say whether a level is worth a record: usage that swings about a threshold tells once.
+
+        A higher level is told at once, a lower one when usage is well below the threshold that
+        is left, or stayed below it for a while. The level that is shown is not held back.
+        """
+        now_us = self._clock.boot_us()
+        memory = snapshot.resource("memory")
+        if snapshot.level == self.level or memory is None:
+            self._lower_since_us = None
+            return False
+        if _LEVELS.index(snapshot.level) < _LEVELS.index(self.level):
+            if self._lower_since_us is None:
+                self._lower_since_us = now_us
+            threshold = _threshold(snapshot.limits, self.level)
+            close = memory.share is not None and memory.share > threshold - _SWING
+            if close and now_us - self._lower_since_us < _DWELL_US:
+                return False
+        self._lower_since_us = None
+        return True
+
+
+def _threshold(limits: Limits, level: Level) -> float:
+    shares = {
+        "warn": limits.warn,
+        "intervene": limits.intervene,
+        "emergency": limits.emergency,
+        "hard": limits.hard_share,
+    }
+    return shares.get(level, 0.0)
 
 
 def _start_id(start: Start | None) -> str:

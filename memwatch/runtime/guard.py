@@ -39,6 +39,7 @@ from memwatch.runtime.ingest_loop import IngestLoop
 from memwatch.runtime.ledger import Ledger
 from memwatch.runtime.meta_file import MetaFile
 from memwatch.runtime.probe_loop import ProbeLoop
+from memwatch.runtime.recollection import recollect
 from memwatch.runtime.recorder import Recorder
 from memwatch.runtime.ring import Ring
 from memwatch.runtime.server import SessionServer
@@ -64,7 +65,7 @@ class Guard:
         self._linger_s = linger_s
         opened = open_run(path)
         self.run_key = run_key(opened.path, opened.manifest.run_id)
-        home = run_home(self.run_key, create=True)
+        self._home = home = run_home(self.run_key, create=True)
         self._lock = FileLock.acquire(home / GUARD_LOCK)
         self._start_id = secrets.token_hex(8)
         self._started_us = clock.wall_us()
@@ -92,7 +93,7 @@ class Guard:
         self._ledger.serve("note", self._note)
         self._ledger.serve("guard.stop", self._stop_asked)
         self._meta = MetaFile(home, self.run_key, clock)
-        self._clerk = Clerk(self.ring, self.recorder, self._ledger, self._meta)
+        self._clerk = Clerk(self.ring, self.recorder, self._ledger, self._meta, clock)
         self._clerk.alive = lambda: self._probe.alive is not False
         self._clerk.on_start = self._follow_start
         self._clerk.on_news = self._probe.on_news = self._news
@@ -121,6 +122,7 @@ class Guard:
 
     def _begin(self) -> None:
         self._history.start()
+        self._remember()
         self._ingest.open()
         self._ingest.read_own_log()
         self._history.prefill(self.ring)
@@ -139,6 +141,12 @@ class Guard:
         self._ingest.start()
         self._probe.start()
         self._clerk.start()
+
+    def _remember(self) -> None:
+        """Go on where the guard before this one ended."""
+        known = recollect(self._home / "wal", self._clock.wall_us())
+        self._clerk.level = known.level
+        self._ledger.restore(known.requests)
 
     def _end(self) -> None:
         """End all parts, last begun first; one that fails does not keep the others."""

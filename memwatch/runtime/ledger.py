@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -35,6 +36,7 @@ _SAID: Mapping[str, CommandState] = {
     "expired": "expired",
 }
 """What an agent may say."""
+_STATES: dict[str, CommandState] = {name: name for name in get_args(CommandState)}
 _ORDER = ("asked", "accepted", "running")
 """A request moves on through these, never back; any other state is an end."""
 
@@ -67,6 +69,24 @@ class Ledger:
     def serve(self, op: str, action: OwnOperation) -> None:
         """Let the guard itself carry out an operation."""
         self._own[op] = action
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Go on with the requests of the guard before: `intervention` records, in their order.
+
+        Their end is looked for as if they were our own. What that guard itself was to do and did
+        not is not done any more.
+        """
+        boot_us, wall_us = self._clock.boot_us(), self._clock.wall_us()
+        with self._lock:
+            for record in records:
+                info = _restored(record, self._known.get(inert(record.text("id"), 60)))
+                if info is not None:
+                    age_us = max(wall_us - info.asked_us, 0)
+                    self._known[info.id] = info
+                    self._since_boot_us[info.id] = boot_us - age_us
+        for info in self._in_flight():
+            if info.op in self._own:
+                self._move(info.id, "unknown", "the guard ended meanwhile")
 
     def submit(self, command: Command, agent_ops: Mapping[str, object], alive: bool) -> str:
         """Take a request and return its id; raises SessionError when nobody can carry it out."""
@@ -174,6 +194,22 @@ class Ledger:
             "origin": info.origin,
         }
         self._tell(self._recorder.append("intervention", members, sync=sync))
+
+
+def _restored(record: Record, before: CommandInfo | None) -> CommandInfo | None:
+    state = _STATES.get(record.text("state"))
+    name = inert(record.text("id"), 60)
+    if state is None or not name or (before is not None and not _is_news(before.state, state)):
+        return before
+    return CommandInfo(
+        id=name,
+        op=inert(record.text("op"), 40),
+        state=state,
+        asked_us=before.asked_us if before else record.t_us,
+        changed_us=record.t_us,
+        origin=inert(record.text("origin"), 20),
+        detail=inert(record.text("detail"), 120),
+    )
 
 
 def _is_news(known: CommandState, said: CommandState) -> bool:

@@ -29,7 +29,7 @@ class Bench:
         recorder = Recorder(folder / "wal", clock, lambda: log)
         self.ledger = Ledger(Spool(folder, "run-1"), recorder, clock, ring.take_guard)
         self.ledger.serve("note", lambda _: "")
-        self.clerk = Clerk(ring, recorder, self.ledger, MetaFile(folder, "run-1", clock))
+        self.clerk = Clerk(ring, recorder, self.ledger, MetaFile(folder, "run-1", clock), clock)
         self.starts = 0
         self.clerk.on_start = self._count_start
 
@@ -56,11 +56,45 @@ def test_a_level_is_told_when_it_changes_with_its_share(bench: Bench) -> None:
     bench.watched.begin(limits={"memory_bytes": 100 * MB})
     for used in (50, 65, 66, 80, 50):
         bench.look(used * MB)
-    limit = "of stated by the agent"
+    limit = "of the limit (stated by the agent)"
     assert bench.told("level") == [
         f"memory warn: 65% {limit}, was normal",
         f"memory intervene: 80% {limit}, was warn",
         f"memory normal: 50% {limit}, was intervene",
+    ]
+
+
+def test_usage_that_swings_about_a_threshold_is_told_once(bench: Bench) -> None:
+    bench.watched.begin(limits={"memory_bytes": 1000 * MB})
+    for used in (605, 595, 602, 590, 610, 585, 601):
+        newest = bench.look(used * MB)
+        assert newest.level == ("warn" if used >= 600 else "normal"), "what is shown is literal"
+    assert len(bench.told("level")) == 1
+    bench.look(579 * MB)
+    assert bench.told("level")[1:] == [
+        "memory normal: 58% of the limit (stated by the agent), was warn"
+    ]
+
+
+def test_usage_that_stays_just_below_a_threshold_has_left_it(bench: Bench) -> None:
+    bench.watched.begin(limits={"memory_bytes": 1000 * MB})
+    bench.look(605 * MB)
+    for _ in range(61):
+        assert len(bench.told("level")) == 1
+        bench.look(595 * MB)
+        bench.watched.clock.advance_s(1)
+    bench.look(595 * MB)
+    assert len(bench.told("level")) == 2
+
+
+def test_a_guard_that_begins_invents_no_change_of_level(bench: Bench) -> None:
+    bench.watched.begin(limits={"memory_bytes": 1000 * MB})
+    bench.clerk.level = "intervene"
+    bench.look(800 * MB)
+    assert bench.told("level") == []
+    bench.look(950 * MB)
+    assert bench.told("level") == [
+        "memory hard: 95% of the limit (stated by the agent), was intervene"
     ]
 
 

@@ -1,0 +1,71 @@
+"""What a guard must remember of the one before it, from the end of its own log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from msgspec import Struct
+
+from memwatch.domain.record import Batch, Record
+from memwatch.domain.snapshot import Level
+from memwatch.ingest.tailer import LogTailer
+from memwatch.wal.spool_format import DEADLINE_US, TTL_US
+
+_LONGEST_S = 2.0
+"""A guard that begins may not be kept waiting by its past."""
+_HORIZON_US = 2 * (TTL_US + DEADLINE_US)
+"""A request older than this has come to its end, whoever knows how."""
+_LEVELS: dict[str, Level] = {name: name for name in get_args(Level)}
+
+
+class Recollection(Struct):
+    """What was found."""
+
+    level: Level = "normal"
+    """The newest level that was told."""
+    requests: list[Record] = []
+    """Records of requests, in order."""
+
+
+def recollect(wal_dir: Path, now_us: int) -> Recollection:
+    """Read a guard's log, newest segment first, until all that must be remembered is found."""
+    found: dict[int, Record] = {}
+    tailer = LogTailer(wal_dir, "guard")
+    until = time.monotonic() + _LONGEST_S
+    try:
+        oldest_us, segment = now_us, None
+        for batch in _newest_first(tailer):
+            if batch.start.segment != segment:
+                level_known = any(record.kind == "level" for record in found.values())
+                if level_known and oldest_us < now_us - _HORIZON_US:
+                    break
+                segment = batch.start.segment
+            oldest_us = min((record.t_us for record in batch.records), default=oldest_us)
+            kept = (r for r in batch.records if r.kind in ("level", "intervention"))
+            found |= {record.lsn: record for record in kept}
+            if time.monotonic() > until:
+                break
+    finally:
+        tailer.close()
+    return _put_together([found[lsn] for lsn in sorted(found)], now_us)
+
+
+def _newest_first(tailer: LogTailer) -> Iterator[Batch]:
+    """Give the newest segment, then older ones; each is read forwards."""
+    more = True
+    while more:
+        yield from tailer.poll()
+        more = tailer.more
+    while (batch := tailer.backfill()) is not None:
+        yield batch
+
+
+def _put_together(records: list[Record], now_us: int) -> Recollection:
+    levels = [_LEVELS.get(r.text("level")) for r in records if r.kind == "level"]
+    known = [level for level in levels if level is not None]
+    since_us = now_us - _HORIZON_US
+    requests = [r for r in records if r.kind == "intervention" and r.t_us >= since_us]
+    return Recollection(known[-1] if known else "normal", requests)
