@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memwatch.config.schema import Profile
 from memwatch.domain.snapshot import Limit, Limits
+from memwatch.host.limits import binding
 from memwatch.runtime.ring import Ring
 from memwatch.wal.manifest import RunManifest
 
@@ -22,12 +23,11 @@ def limits_of(
         found.insert(0, Limit(name="stated by the agent", bytes=stated))
     elif profile.memory_limit_bytes is not None:
         found.insert(0, Limit(name=f"profile {profile.name}", bytes=profile.memory_limit_bytes))
-    in_force = [limit for limit in found if limit.in_force and limit.bytes > 0]
-    binding = min(in_force, key=lambda limit: limit.bytes, default=None)
+    binds = binding(limit for limit in found if limit.bytes > 0)
     thresholds = profile.thresholds
     return Limits(
-        binding=binding,
-        others=tuple(limit for limit in found if limit is not binding)[:8],
+        binding=binds,
+        others=tuple(limit for limit in found if limit is not binds)[:8],
         warn=thresholds.warn,
         intervene=thresholds.intervene,
         emergency=thresholds.emergency,

@@ -97,7 +97,7 @@ class SnapshotBuilder:
                 lights.step_light(progress, run, settings),
             ),
             limits=limits,
-            resources=self._resources(memory, disk),
+            resources=self._resources(memory, disk, run, now),
             tiers=self._tiers(limits),
             checkpoints=checkpoints,
             recovery=self._checkpoints.recovery(now.at_us),
@@ -185,14 +185,22 @@ class SnapshotBuilder:
         """Whether the shortest window holds nothing of the way up that each start begins with."""
         return self._ring.followed_us(now_at_us) >= self._profile.windows.growth_s[0] * 1e6
 
-    def _resources(self, memory: Resource | None, disk: Disk) -> tuple[Resource, ...]:
+    def _resources(
+        self, memory: Resource | None, disk: Disk, run: RunInfo, now: _Now
+    ) -> tuple[Resource, ...]:
         found = [memory] if memory else []
         unaccounted = self._last("unaccounted")
         if unaccounted is not None:
             at_us, used = unaccounted
-            slopes = self._growth(self._ring.slopes("unaccounted"))
+            age_us = now.at_us - self._ring.to_axis(at_us)
+            unknown = run.state not in PAST and age_us > self._ring.max_gap_us("unaccounted")
             found.append(
-                Resource(name="unaccounted", used=used, growth_per_min=slopes, at_us=at_us)
+                Resource(
+                    name="unaccounted",
+                    used=None if unknown else used,
+                    growth_per_min=self._growth(self._ring.slopes("unaccounted")),
+                    at_us=at_us,
+                )
             )
         if disk.total_bytes and disk.free_bytes is not None:
             used_bytes = disk.total_bytes - disk.free_bytes

@@ -37,6 +37,20 @@ def test_the_directory_says_whose_it_is(tmp_path: Path) -> None:
     assert (end.kind, end.text("status")) == ("run.end", "done")
 
 
+def test_the_directory_says_when_checkpoints_come_and_what_stays(tmp_path: Path) -> None:
+    options = RunOptions(agent="tester", cadence=Cadence(incremental_s=20, full_experiments=12))
+    with Run.open(tmp_path / "run", options):
+        manifest = parse_run((tmp_path / "run/run.json").read_bytes())
+    assert manifest.cadence == {
+        "incremental_experiments": 3,
+        "incremental_s": 20,
+        "full_experiments": 12,
+        "full_s": 7200,
+        "chain_bytes": 50_000_000,
+    }
+    assert manifest.retention == {"workspace": 200, "recent": 5, "history": 20}
+
+
 def test_spans_are_logged_with_their_experiment(tmp_path: Path) -> None:
     with Run.open(tmp_path / "run", OPTIONS) as run:
         with run.experiment("level 9", "exploration") as experiment:

@@ -186,6 +186,7 @@ def test_unaccounted_is_unknown_until_the_new_start_told_its_tiers() -> None:
     assert run.ring.take_tree(run_tree(run, 25 * MB)) == 20 * MB
     run.clock.advance_s(80)
     assert run.ring.take_tree(run_tree(run, 25 * MB)) is None, "the tiers are of long ago"
+    assert unaccounted(run) is None
 
 
 def unaccounted(run: Watched) -> float | None:
