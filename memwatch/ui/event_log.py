@@ -7,10 +7,11 @@ from msgspec import Struct
 from memwatch.domain.snapshot import Event, Snapshot
 
 KEPT = 200
+KEPT_NOTABLE = 40
 
 
 class EventLog(Struct, frozen=True, kw_only=True):
-    """The newest events, oldest first, without a hole."""
+    """The newest events, oldest first, without a hole; and notable ones from before them."""
 
     events: tuple[Event, ...] = ()
     complete: bool = False
@@ -22,6 +23,17 @@ class EventLog(Struct, frozen=True, kw_only=True):
     def last_seq(self) -> int:
         """Number of the newest event held."""
         return self.events[-1].seq if self.events else 0
+
+
+def is_notable(event: Event) -> bool:
+    """Return whether an event is more than routine."""
+    return event.severity != "info"
+
+
+def _kept(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Return the newest events, and of those before them the newest that are notable."""
+    older = [event for event in events[:-KEPT] if is_notable(event)]
+    return (*older[-KEPT_NOTABLE:], *events[-KEPT:])
 
 
 def with_snapshot(log: EventLog, snapshot: Snapshot) -> EventLog:
@@ -37,7 +49,7 @@ def with_snapshot(log: EventLog, snapshot: Snapshot) -> EventLog:
     if not joined:
         return EventLog(events=newer, start_id=log.start_id)
     complete = log.complete or last == 0
-    return EventLog(events=(*known, *newer)[-KEPT:], complete=complete, start_id=log.start_id)
+    return EventLog(events=_kept((*known, *newer)), complete=complete, start_id=log.start_id)
 
 
 def with_answer(log: EventLog, answer: list[Event], start_id: str) -> EventLog:
@@ -49,4 +61,4 @@ def with_answer(log: EventLog, answer: list[Event], start_id: str) -> EventLog:
         return log
     found = {event.seq: event for event in (*answer, *log.events)}
     ordered = tuple(found[seq] for seq in sorted(found))
-    return EventLog(events=ordered[-KEPT:], complete=True, start_id=start_id)
+    return EventLog(events=_kept(ordered), complete=True, start_id=start_id)

@@ -19,16 +19,21 @@ from memwatch.domain.snapshot import (
 )
 from memwatch.ui.actions import ACTIONS
 from memwatch.ui.frame import Frame, OwnCost
-from memwatch.ui.line import text_of
+from memwatch.ui.line import Line, text_of
 from memwatch.ui.panels.acts import acts, command_line
 from memwatch.ui.panels.footer import footer, own_cost, tabs
 from memwatch.ui.panels.growth import growth
 from memwatch.ui.panels.help import help_lines
-from memwatch.ui.panels.log import log, log_title
+from memwatch.ui.panels.log import LogPanel, log_title
 from memwatch.ui.panels.processes import processes
 from memwatch.ui.panels.recovery import recovery
 from memwatch.ui.view import View
 from tests.ui.harness import frame_of, snapshot_of, texts
+
+
+def log(frame: Frame, width: int, height: int) -> list[Line]:
+    """Return the log as it is first painted."""
+    return LogPanel()(frame, width, height)
 
 
 def changed(**changes: object) -> Frame:
@@ -45,7 +50,7 @@ def test_growth_at_the_width_of_the_wide_layout() -> None:
         "unaccounted    41M   14%      0      0      –",
         "tree           99M   33%  +8.1M  +1.2M  +400k",
         "limit in 41–55min if this goes on",
-        "limit 300M profile demo",
+        "limit 300M profile demo · others: host 7.9G",
     ]
 
 
@@ -94,8 +99,30 @@ def test_what_nobody_measured_is_a_dash_never_a_zero() -> None:
 
 def test_acts_show_before_after_freed_and_took_newest_last() -> None:
     rows = texts(acts(frame_of(), 71, 8))
-    assert rows[0].split() == ["when", "what", "why", "before", "after", "freed", "took"]
-    assert rows[-1] == ("07:59:56 purge workspace        retention     62M   25M  37M  59% 0.90s")
+    assert rows[0].split() == ["when", "what", "-30s", "+10s", "freed", "claimed", "took"]
+    assert rows[-1] == ("07:59:56 purge workspace              62M   25M  37M  59%     36M 0.90s")
+
+
+def test_a_series_of_purges_is_one_row_above_and_what_overlaps_says_so() -> None:
+    found = snapshot_of().interventions
+    purge = next(one for one in found if one.action == "purge")
+    series = replace(purge, count=9, span_s=15.0, freed_bytes=None, asked_at_us=1)
+    asked = replace(purge, id="x", why="operator", overlaps=True, freed_bytes=None)
+    rows = texts(acts(changed(interventions=(asked, *found, series)), 71, 12))
+    assert rows[1].split()[1:4] == ["purge", "workspace", "×9"]
+    assert rows[1].split()[-1] == "15s"
+    (row,) = (row for row in rows if "operator" in row)
+    assert "overlaps" in row
+
+
+def test_no_kind_of_intervention_crowds_another_out() -> None:
+    found = snapshot_of().interventions
+    full = next(one for one in found if one.action == "checkpoint full")
+    purge = next(one for one in found if one.action == "purge")
+    many = tuple(replace(purge, id=f"{n}", asked_at_us=full.asked_at_us + n) for n in range(9))
+    rows = texts(acts(changed(interventions=(*many, full)), 71, 5))
+    assert any("checkpoint full" in row for row in rows)
+    assert len(rows) == 5
 
 
 def test_a_request_is_asked_then_accepted_then_done_never_done_at_once() -> None:
@@ -124,7 +151,7 @@ def test_a_settled_request_leaves_the_screen_after_a_while() -> None:
 def test_recovery_shows_raw_figures_and_no_estimate() -> None:
     assert texts(recovery(frame_of(), 45, 7)) == [
         "load full  4.2M  1m00s old, took 0.10s",
-        "read       1.8M  2 deltas, 1.8M of 5.0M (36%)",
+        "read       1.8M  2 deltas, 36% of 5.0M",
         "replay     212k   841 records of log tail",
         "at risk      3s  1 experiment (mean 8.7s)",
         "last       900k  incr     9s ago, took 0.04s",
@@ -172,7 +199,7 @@ def test_only_the_begin_of_the_present_experiment_is_worth_a_line() -> None:
 
 def test_trouble_with_reading_stands_in_the_frame_of_the_log() -> None:
     source = Source(damaged=2, gaps=1, watch="polling", watch_why="nfs")
-    assert log_title(changed(source=source)) == "2 damaged, 1 gaps, polling: nfs"
+    assert log_title(changed(source=source)) == "polling (nfs), 2 damaged, 1 gap"
     assert log_title(frame_of()) == ""
 
 
@@ -234,3 +261,42 @@ def test_help_names_every_action_and_why_one_cannot_be_used() -> None:
 def test_a_span_without_events_does_not_show_those_of_now() -> None:
     back = replace(frame_of(), view=View(end_us=snapshot_of().t_us - 3_600_000_000))
     assert texts(log(back, 60, 9)) == ["nothing happened in this span"]
+
+
+def told(*texts: str, kind: str = "purge", severity: Severity = "info") -> tuple[Event, ...]:
+    t_us = snapshot_of().t_us // 60_000_000 * 60_000_000
+    return tuple(
+        Event(seq=n, t_us=t_us + n * 1_000_000, kind=kind, text=text, severity=severity)
+        for n, text in enumerate(texts, 1)
+    )
+
+
+def test_purges_that_repeat_are_one_line_with_their_count() -> None:
+    events = told("purge a (retention): 1 entry, 2M", "purge b (x): 3M") * 3
+    events = tuple(replace(e, seq=n, t_us=e.t_us + n * 1_000_000) for n, e in enumerate(events))
+    rows = texts(log(changed(events=events), 60, 9))
+    assert [row.strip()[11:] for row in rows] == [
+        "purge a (retention) ×3 in 4s, last 1 entry, 2M",
+        "purge b (x) ×3 in 4s, last 3M",
+    ]
+
+
+def test_what_is_notable_does_not_scroll_off_with_the_page() -> None:
+    events = told("memory emergency: 91 %", kind="level", severity="error")
+    events += tuple(
+        replace(e, seq=e.seq + 9) for e in told(*[f"experiment {n}" for n in range(99)], kind="x")
+    )
+    rows = texts(log(changed(events=events), 60, 9))
+    assert len(rows) == 9
+    assert "! memory emergency: 91 %" in rows[0]
+    assert "experiment 98" in rows[-1]
+
+
+def test_a_run_that_is_over_does_not_speak_as_a_living_one() -> None:
+    run = replace(snapshot_of().run, state="crashed")
+    rows = texts(recovery(changed(run=run), 60, 9))
+    assert "before the end" in rows[0]
+    assert rows[3].startswith("lost  ")
+    assert not any(row.startswith(("next", "at risk")) or " ago" in row for row in rows)
+    over = changed(run=run, processes=Processes())
+    assert texts(processes(over, 60, 9)) == ["the run is over, no process is left"]

@@ -25,7 +25,7 @@ from memwatch.ui.panels.footer import footer, tabs
 from memwatch.ui.panels.growth import growth
 from memwatch.ui.panels.header import banner, header
 from memwatch.ui.panels.lights import lights
-from memwatch.ui.panels.log import log
+from memwatch.ui.panels.log import LogPanel
 from memwatch.ui.panels.processes import processes
 from memwatch.ui.panels.recovery import recovery
 from memwatch.ui.view import View
@@ -37,7 +37,7 @@ PANELS: dict[str, Callable[[Frame, int, int], list[Line]]] = {
     "acts": acts,
     "recovery": recovery,
     "procs": processes,
-    "log": log,
+    "log": lambda frame, width, height: LogPanel()(frame, width, height),
     "lights": lights,
     "header": lambda frame, width, _: [header(frame, width)],
     "banner": lambda frame, width, _: banner(frame, width),
@@ -214,7 +214,7 @@ def test_a_look_back_in_time_and_a_frozen_screen_are_said() -> None:
 
 def test_lights_stand_in_two_lines_at_80() -> None:
     assert texts(lights(frame_of(), 80, 24)) == [
-        " MEMORY ok 33% 99M/300M  limit in 41–55min",
+        " MEMORY ok 33% 99M/300M  +1.2M/min  limit in 41–55min",
         " DISK ok 212G │ PROCS watch 3 │ CKPT ok 9.0s ago │ STEP ok 0.0ms ago  1 left be…",
     ]
 

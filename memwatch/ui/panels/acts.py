@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memwatch.domain.command import FINAL_STATES, CommandInfo
 from memwatch.domain.snapshot import Intervention, Snapshot
 from memwatch.domain.text import inert
@@ -9,22 +11,23 @@ from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
-from memwatch.ui.panels.paging import newest_page
 from memwatch.ui.panels.table import Cell, TableColumn, table
 
 RECENT_US = 10_000_000
 """How long a settled request stays in sight."""
 
+TITLE = "interventions ─ median of 30s before, 10s after"
+
 _COLUMNS = (
     TableColumn("when", 8, "left"),
     TableColumn("what", 0, "left"),
-    TableColumn("why", 10, "left", needs=71),
-    TableColumn("by", 8, "left", needs=92),
-    TableColumn("before", 6),
-    TableColumn("after", 5),
-    TableColumn("10min", 5, needs=78),
+    TableColumn("why", 10, "left", needs=92),
+    TableColumn("by", 8, "left", needs=100),
+    TableColumn("-30s", 5),
+    TableColumn("+10s", 5),
+    TableColumn("+10min", 6, needs=78),
     TableColumn("freed", 9),
-    TableColumn("claimed", 7, needs=100),
+    TableColumn("claimed", 7, needs=66),
     TableColumn("took", 5),
 )
 
@@ -38,16 +41,31 @@ _STATE_STYLES = {
 
 
 def acts(frame: Frame, width: int, height: int) -> list[Line]:
-    """Return requests in flight, then recorded interventions, newest last."""
+    """Return requests in flight, then series of purges, then all else, newest last."""
     snapshot = frame.snapshot
     if snapshot is None:
         return []
     lines = [cut_line(command_line(one, snapshot.t_us), width) for one in recent(snapshot)]
     if not snapshot.interventions:
         return [*lines, [("no purge and no checkpoint recorded yet", "dim")]][:height]
-    found = sorted(snapshot.interventions, key=lambda one: one.asked_at_us)
-    shown = newest_page(found, max(height - len(lines) - 1, 1), lambda one: one.asked_at_us)
+    shown = chosen(snapshot.interventions, max(height - len(lines) - 1, 1))
     return (lines + table(_COLUMNS, [_row(one) for one in shown], width))[:height]
+
+
+def chosen(found: Sequence[Intervention], room: int) -> list[Intervention]:
+    """Return what fits: of each kind the newest first, so that no kind crowds another out.
+
+    Series stand above, for they stay; below them time runs downwards.
+    """
+    kinds: dict[tuple[object, ...], int] = {}
+    ranked: list[tuple[int, int, Intervention]] = []
+    for one in sorted(found, key=lambda one: -one.asked_at_us):
+        kind = (one.action, one.tier, one.why, one.count > 1)
+        kinds[kind] = rank = kinds.get(kind, -1) + 1
+        ranked.append((rank, -one.asked_at_us, one))
+    ranked.sort(key=lambda entry: entry[:2])
+    shown = [one for _, _, one in ranked[:room]]
+    return sorted(shown, key=lambda one: (one.count == 1, one.asked_at_us))
 
 
 def recent(snapshot: Snapshot) -> list[CommandInfo]:
@@ -84,11 +102,15 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
 def _row(one: Intervention) -> list[Cell]:
     action = inert(one.action, 30).replace("incremental", "incr")
     what = f"{action} {inert(one.tier, 20)}".strip()
+    if one.count > 1:
+        what += f" ×{one.count}"
+    elif one.why not in ("cadence", "retention"):
+        what += f" {inert(one.why, 16)}"
     failed = one.state not in ("done", "effective")
     if failed:
         what += f" {inert(one.state, 12)}"
     return [
-        Cell(clock_text(one.done_at_us or one.asked_at_us), "dim"),
+        Cell(clock_text(one.asked_at_us), "dim"),
         Cell(what, "warn" if failed else ""),
         Cell(inert(one.why, 40), "dim"),
         Cell(inert(one.origin, 12), "dim"),
@@ -97,11 +119,13 @@ def _row(one: Intervention) -> list[Cell]:
         Cell(bytes_text(one.after_10min)),
         Cell(_freed(one)),
         Cell(bytes_text(one.claimed), "dim"),
-        Cell(duration_text(one.duration_s)),
+        Cell(duration_text(one.duration_s if one.span_s is None else one.span_s)),
     ]
 
 
 def _freed(one: Intervention) -> str:
+    if one.overlaps:
+        return "overlaps"
     if one.freed_bytes is None:
         return "–"
     share = "" if one.freed_share is None else f" {share_text(one.freed_share):>4}"

@@ -110,7 +110,13 @@ def _acts(snapshot: Snapshot) -> list[Fact]:
         ("after", "measured 10 s and 10 min after, by the guard"),
         ("freed", "(before − after 10 s), and its share of before"),
         ("claimed", "what the agent itself says it freed or wrote"),
-        ("took", "from accepted to done"),
+        ("took", "from accepted to done; of a series, from its first purge to its last"),
+        (
+            "×n",
+            "purges by retention that follow each other in one tier are one row; before is"
+            " before the first, after behind the last, claimed the mean",
+        ),
+        ("overlaps", "another purge of the tier lies within what was measured"),
     ]
     facts += [
         (

@@ -9,7 +9,7 @@ from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, share_text
 from memwatch.ui.format import LEVEL_STYLES, count_text, rate_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, cut_line
+from memwatch.ui.line import Line, cut_line, joined, width_of
 from memwatch.ui.panels.table import Cell, TableColumn, table
 
 _FAST = 0.05
@@ -41,8 +41,8 @@ def growth(frame: Frame, width: int, height: int) -> list[Line]:
         if resource is not None
     ]
     lines = table(columns, rows, width)
-    notes = _notes(snapshot)
     room = height - len(lines)
+    notes = _notes(snapshot, width, room)
     if len(notes) < room:
         lines.append([])
     return (lines + [cut_line(note, width) for note in notes])[:height]
@@ -94,13 +94,16 @@ def _rates(
     return cells
 
 
-def _notes(snapshot: Snapshot) -> list[Line]:
+def _notes(snapshot: Snapshot, width: int, room: int) -> list[Line]:
     memory = snapshot.resource("memory")
     lines: list[Line] = []
     if memory is not None and memory.time_to_limit_s is not None:
         arrival = arrival_text(*memory.time_to_limit_s)
         lines.append([("limit in ", "dim"), (arrival, "warn"), (" if this goes on", "dim")])
-    lines += limit_lines(snapshot.limits)
+    limits = limit_lines(snapshot.limits)
+    together = joined(limits, (" · ", "dim"))
+    crowded = len(lines) + len(limits) + bool(snapshot.profile_note) > room
+    lines += [together] if crowded and width_of(together) <= width else limits
     if snapshot.profile_note:
         lines.append([(inert(snapshot.profile_note), "dim")])
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memwatch.domain.snapshot import Light
 from memwatch.domain.text import inert
-from memwatch.ui.format import WORD_STYLES
+from memwatch.ui.format import WORD_STYLES, rate_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, fit, joined, width_of
 
@@ -25,7 +25,7 @@ def lights(frame: Frame, width: int, height: int) -> list[Line]:
     if width >= WIDE:
         return _columns(found, width)
     if width >= NARROW:
-        return _two_lines(found, width)
+        return _two_lines(found, frame, width)
     return _one_each(found, width, with_meaning=height >= TALL)
 
 
@@ -44,8 +44,8 @@ def _columns(found: tuple[Light, ...], width: int) -> list[Line]:
     return [top, below]
 
 
-def _two_lines(found: tuple[Light, ...], width: int) -> list[Line]:
-    first: Line = [(" ", ""), *_head(found[0])]
+def _two_lines(found: tuple[Light, ...], frame: Frame, width: int) -> list[Line]:
+    first: Line = [(" ", ""), *_head(found[0]), *_growth(frame)]
     if found[0].meaning:
         first.append((f"  {inert(found[0].meaning)}", ""))
     rest = [_head(light) for light in found[1:]]
@@ -54,6 +54,16 @@ def _two_lines(found: tuple[Light, ...], width: int) -> list[Line]:
     if loud is not None and loud.meaning:
         second.append((f"  {inert(loud.meaning)}", WORD_STYLES[loud.word]))
     return [cut_line(first, width), cut_line(second, width)]
+
+
+def _growth(frame: Frame) -> Line:
+    """Return how fast the tree grows over the middle window, where it does."""
+    snapshot = frame.snapshot
+    memory = snapshot.resource("memory") if snapshot and not frame.past else None
+    if snapshot is None or memory is None or len(snapshot.windows) < 2:
+        return []
+    rate = memory.growth_per_min.get(snapshot.windows[1])
+    return [] if rate is None else [(f"  {rate_text(rate)}/min", "")]
 
 
 def _one_each(found: tuple[Light, ...], width: int, *, with_meaning: bool) -> list[Line]:

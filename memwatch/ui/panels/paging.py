@@ -8,24 +8,41 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def newest_page(items: Sequence[Item], height: int, time_us: Callable[[Item], int]) -> list[Item]:
-    """Return the newest items, oldest first: at most `height`, at least two thirds of that.
+class Page:
+    """Where a list that grows stands on the screen.
 
-    The first one shown is the one before which the roundest moment lies, so a new item takes the
-    next free line while all others stay where they are, until a page is full and moves on. That is
-    calm to read, and a fraction of the bytes of a list that moves with each item.
-
-    >>> times = [1, 2, 3, 5, 6, 7, 9]
-    >>> [newest_page(times[:n], 3, int) for n in (3, 4, 5, 6, 7)]
-    [[1, 2, 3], [2, 3, 5], [5, 6], [5, 6, 7], [6, 7, 9]]
+    It starts full. A new item then moves the page on by a third, and those after it take the
+    free lines while all others stay where they are: calm to read, and a fraction of the bytes of
+    a list that moves with each item.
     """
-    count = len(items)
-    if count <= height:
-        return list(items)
-    starts = range(count - height, count - max(height * 2 // 3, 1) + 1)
 
-    def roundness(start: int) -> int:
-        return (time_us(items[start - 1]) ^ time_us(items[start])).bit_length()
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._height = 0
 
-    first = max(starts, key=lambda start: (roundness(start), -start))
-    return list(items[first:])
+    def newest(self, items: Sequence[Item], height: int, key: Callable[[Item], int]) -> list[Item]:
+        """Return the newest items, oldest first, at most `height`; keys grow with the items.
+
+        >>> page = Page()
+        >>> [page.newest(range(count), 6, int) for count in (8, 9, 10)]
+        [[2, 3, 4, 5, 6, 7], [5, 6, 7, 8], [5, 6, 7, 8, 9]]
+        """
+        start = self._start(items, height, key)
+        self._height = height
+        self._first = key(items[start]) if start else None
+        return list(items[start:])
+
+    def _start(self, items: Sequence[Item], height: int, key: Callable[[Item], int]) -> int:
+        full = max(len(items) - height, 0)
+        if not full or height > self._height:
+            return full
+        if self._first is None:
+            grown = self._height == height
+            return len(items) - _filled(height) if grown else full
+        held = next((i for i, one in enumerate(items) if key(one) >= self._first), full)
+        return held if held >= full else len(items) - _filled(height)
+
+
+def _filled(height: int) -> int:
+    """Return the lines that are taken on a page that has just moved on."""
+    return max(height * 2 // 3, 1)

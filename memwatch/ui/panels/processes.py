@@ -28,7 +28,8 @@ def processes(frame: Frame, width: int, height: int) -> list[Line]:
         return []
     found = snapshot.processes
     if not found.count:
-        return [[("not measured yet", "dim")]]
+        word = "the run is over, no process is left" if frame.past else "not measured yet"
+        return [[(word, "dim")]]
     head: Line = [(f"{found.count} process{'' if found.count == 1 else 'es'}", "")]
     if found.orphans:
         head.append((f", {found.orphans} ORPHAN{'' if found.orphans == 1 else 'S'}", "warn"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memwatch.domain.snapshot import Checkpoint, Checkpoints, Snapshot
+from memwatch.domain.snapshot import PAST, Checkpoint, Checkpoints, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import age_text, count_text
@@ -10,6 +10,11 @@ from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
 
 _LABEL = 9
+
+
+def recovery_heading(frame: Frame) -> str:
+    """Return what the figures are about; a run that is over has crashed, or it will not."""
+    return "what a recovery would start from" if frame.past else "if it crashed now"
 
 
 def recovery(frame: Frame, width: int, height: int) -> list[Line]:
@@ -33,19 +38,20 @@ def _chain(snapshot: Snapshot) -> list[Line]:
     else:
         age_s = (snapshot.t_us - (full.committed_us or full.began_us)) / 1e6
         size = bytes_text(found.full_bytes if found.full_bytes is not None else full.bytes)
-        load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s):>4} old", ""))
+        old = "before the end" if snapshot.run.state in PAST else "old"
+        load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s):>4} {old}", ""))
         if full.duration_s is not None:
             load.append((f", took {duration_text(full.duration_s)}", ""))
     chain = checkpoints.chain
     deltas = f"{chain.deltas} delta{'' if chain.deltas == 1 else 's'}"
     share = chain.bytes / chain.limit_bytes if chain.limit_bytes else None
-    filled = f"{bytes_text(chain.bytes)} of {bytes_text(chain.limit_bytes)}"
+    filled = f"{share_text(share)} of {bytes_text(chain.limit_bytes)}"
     over = share is not None and share > 1
     read = _row(
         "read",
         (f"{bytes_text(found.delta_bytes):>5}", "strong"),
         (f"  {deltas}, ", ""),
-        (f"{filled} ({share_text(share)})", "warn" if over else ""),
+        (filled, "warn" if over else ""),
     )
     tail = f"  {count_text(found.tail_records):>4} records of log tail"
     replay = _row("replay", (f"{bytes_text(found.tail_bytes):>5}", "strong"), (tail, ""))
@@ -56,31 +62,34 @@ def _lost(snapshot: Snapshot) -> list[Line]:
     found = snapshot.recovery
     if found.at_risk_s is None:
         return [_row("at risk", ("not known yet", "dim"))]
+    label = "lost" if snapshot.run.state in PAST else "at risk"
     count = found.at_risk_experiments
     what = f"{count} experiment{'' if count == 1 else 's'}"
     if found.mean_experiment_s is not None:
         what += f" (mean {duration_text(found.mean_experiment_s)})"
-    return [_row("at risk", (f"{age_text(found.at_risk_s):>5}", "strong"), (f"  {what}", ""))]
+    return [_row(label, (f"{age_text(found.at_risk_s):>5}", "strong"), (f"  {what}", ""))]
 
 
 def _checkpoints(snapshot: Snapshot) -> list[Line]:
     checkpoints = snapshot.checkpoints
     lines = [
-        _row("last", *_told(checkpoints.last, snapshot.t_us)),
-        _row("next", *_due(checkpoints)),
+        _row("last", *_told(checkpoints.last, snapshot)),
     ]
+    if snapshot.run.state not in PAST:
+        lines.append(_row("next", *_due(checkpoints)))
     if checkpoints.incomplete:
         names = ", ".join(inert(name, 24) for name in checkpoints.incomplete[:4])
         lines.append(_row("broken", (f"{len(checkpoints.incomplete)} incomplete: {names}", "warn")))
     return lines
 
 
-def _told(one: Checkpoint | None, now_us: int) -> list[tuple[str, str]]:
+def _told(one: Checkpoint | None, snapshot: Snapshot) -> list[tuple[str, str]]:
+    over = snapshot.run.state in PAST
     if one is None:
-        return [("no checkpoint yet", "dim")]
-    age_s = (now_us - (one.committed_us or one.began_us)) / 1e6
+        return [("no checkpoint" if over else "no checkpoint yet", "dim")]
+    age_s = (snapshot.t_us - (one.committed_us or one.began_us)) / 1e6
     text = f"{bytes_text(one.bytes):>5}  {inert(one.kind, 16).replace('incremental', 'incr'):<4}"
-    text += f" {age_text(age_s):>6} ago"
+    text += f" {age_text(age_s):>6} {'before the end' if over else 'ago'}"
     if one.duration_s is not None:
         text += f", took {duration_text(one.duration_s)}"
     if one.stall_s is not None and one.stall_s != one.duration_s:

@@ -13,14 +13,15 @@ from memwatch.domain.units import window_label
 from memwatch.ui.actions import PANELS
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
+from memwatch.ui.panels.acts import TITLE as ACTS_TITLE
 from memwatch.ui.panels.acts import acts
 from memwatch.ui.panels.footer import footer, tabs
 from memwatch.ui.panels.growth import growth
 from memwatch.ui.panels.header import banner, header
 from memwatch.ui.panels.lights import lights
-from memwatch.ui.panels.log import log, log_title
+from memwatch.ui.panels.log import LogPanel, log_title
 from memwatch.ui.panels.processes import processes
-from memwatch.ui.panels.recovery import recovery
+from memwatch.ui.panels.recovery import recovery, recovery_heading
 from memwatch.ui.view import window_s
 from memwatch.ui.widgets.chart import Ask, ChartView
 from memwatch.ui.widgets.lines import LinesView
@@ -49,10 +50,10 @@ class DashboardScreen(Screen[None]):
         self.panels: dict[str, PanelView] = {
             "tiers": self.chart,
             "growth": PanelView("growth", 2, lambda _: "growth a minute", growth),
-            "acts": PanelView("acts", 3, lambda _: "interventions", acts),
-            "recovery": PanelView("recovery", 4, lambda _: "if it crashed now", recovery),
+            "acts": PanelView("acts", 3, lambda _: ACTS_TITLE, acts),
+            "recovery": PanelView("recovery", 4, recovery_heading, recovery),
             "procs": PanelView("procs", 5, lambda _: "processes", processes),
-            "log": PanelView("log", 6, _log_heading, log, log_title),
+            "log": PanelView("log", 6, _log_heading, LogPanel(), log_title),
         }
         self._strips = [
             StripView("header", lambda frame, width, _: [header(frame, width)]),

@@ -1,0 +1,65 @@
+"""The words of the lights: whole seconds, and a run that is over does not speak as a living one."""
+
+from __future__ import annotations
+
+import pytest
+
+from memwatch.analytics.lights import (
+    checkpoint_light,
+    memory_light,
+    processes_light,
+    step_light,
+)
+from memwatch.config.schema import Lights
+from memwatch.domain.snapshot import (
+    Checkpoints,
+    Limit,
+    Limits,
+    Processes,
+    Progress,
+    Resource,
+    RunInfo,
+    RunState,
+)
+
+SETTINGS = Lights(step_watch_s=15, step_warn_s=40)
+
+
+def run(state: RunState = "running") -> RunInfo:
+    return RunInfo(
+        id="r", path="/r", agent="searcher", profile="demo", host="h", pid=1, state=state
+    )
+
+
+@pytest.mark.parametrize(
+    ("age_s", "figure"), [(0.06, "now"), (1.7, "1s ago"), (12.4, "12s ago"), (249.0, "4m09s ago")]
+)
+def test_ages_are_whole_seconds_and_stand_still_below_one(age_s: float, figure: str) -> None:
+    assert step_light(Progress(last_step_s=age_s), run(), SETTINGS).figure == figure
+    assert checkpoint_light(Checkpoints(age_s=age_s), run()).figure == figure
+
+
+@pytest.mark.parametrize("state", ["ended", "crashed", "killed"])
+def test_ages_of_a_run_that_is_over_count_to_its_end(state: RunState) -> None:
+    step = step_light(Progress(last_step_s=4.3), run(state), SETTINGS)
+    assert step.figure == "4s before the end"
+    assert step.word == ("ok" if state == "ended" else "CRIT")
+    checkpoint = checkpoint_light(Checkpoints(age_s=61.0), run(state))
+    assert (checkpoint.figure, checkpoint.word) == ("1m01s before the end", "ok")
+    none = checkpoint_light(Checkpoints(), run(state))
+    assert (none.word, none.figure, none.meaning) == ("watch", "none", "none was ever complete")
+
+
+def test_memory_of_a_run_that_is_over_is_that_of_its_end() -> None:
+    limits = Limits(binding=Limit(name="policy", bytes=100))
+    memory = Resource(name="memory", used=70, limit=100, share=0.7, level="warn")
+    assert memory_light(memory, limits, run()).meaning == "limit: policy"
+    assert memory_light(memory, limits, run("crashed")).meaning == "at the end"
+
+
+def test_processes_say_what_they_hold_where_nothing_is_wrong() -> None:
+    found = Processes(count=1, threads=4, fds=5)
+    assert processes_light(found, run(), SETTINGS).meaning == "4 thr · 5 fds"
+    assert processes_light(Processes(count=1, threads=4), run(), SETTINGS).meaning == "4 thr"
+    over = processes_light(Processes(), run("ended"), SETTINGS)
+    assert (over.word, over.figure, over.meaning) == ("ok", "0", "none is left")
