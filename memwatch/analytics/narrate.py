@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memwatch.domain.record import Fault, Record
+from memwatch.domain.record import Fault, Record, figure
 from memwatch.domain.snapshot import Event, Severity
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
@@ -101,8 +101,8 @@ def _experiment_end(record: Record) -> Told:
     if isinstance(metrics, dict):
         figures = [
             f"{inert(str(name), 20)} {value:.4g}"
-            for name, value in list(metrics.items())[:3]
-            if isinstance(value, int | float)
+            for name, value in ((name, figure(it)) for name, it in list(metrics.items())[:3])
+            if value is not None
         ]
         text += "".join(f", {figure}" for figure in figures)
     return "experiment", text, "warning" if status in ("crashed", "failed", "aborted") else "info"
@@ -131,7 +131,7 @@ def _purge_end(record: Record) -> Told:
     freed, entries = record.number("freed_bytes"), record.number("entries")
     text = f"purge {tier}" + (f" ({cause})" if cause else "")
     if entries is not None:
-        text += f": {entries} entries"
+        text += f": {entries} entr{'y' if entries == 1 else 'ies'}"
     if freed is not None:
         text += f", {bytes_text(freed)}"
     return "purge", text, "info"

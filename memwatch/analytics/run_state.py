@@ -9,13 +9,12 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable
-from math import isfinite
 from typing import Any, TypeVar
 
 from memwatch.analytics.checkpoint_fold import CheckpointFold
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
-from memwatch.domain.record import Fault, Record
+from memwatch.domain.record import Fault, Record, figure, whole
 from memwatch.domain.sample import TierSample
 from memwatch.domain.snapshot import Checkpoint
 from memwatch.domain.text import inert
@@ -24,6 +23,7 @@ _KEPT_CHECKPOINTS = 64
 _KEPT_EXPERIMENTS = 64
 _KEPT_PURGES = 64
 _KEPT_SWITCHES = 32
+_KEPT_STATUSES = 32
 
 
 class RunState:
@@ -152,8 +152,8 @@ class RunState:
         return {name: value for name, (lsn, value) in self._switches.items() if lsn >= began}
 
     def _switch(self, record: Record) -> None:
-        name, value = inert(record.text("name"), 40), record.members.get("value")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        name, value = inert(record.text("name"), 40), figure(record.members.get("value"))
+        if value is None:
             return
         if (name in self._switches or len(self._switches) < _KEPT_SWITCHES) and self._newer(
             f"switch {name}", record
@@ -170,14 +170,16 @@ class RunState:
     def _experiment_end(self, record: Record) -> None:
         self._progress(record)
         end = ExperimentEnd(record)
-        self.experiments[end.status] += 1
+        room = end.status in self.experiments or len(self.experiments) < _KEPT_STATUSES
+        self.experiments[end.status if room else "other"] += 1
         _insert(self.recent_experiments, end, _KEPT_EXPERIMENTS)
         self.saved.experiment_ended(end.lsn, end.status)
         metrics = record.members.get("metrics")
         best = record.members.get(
             "best", metrics.get("best") if isinstance(metrics, dict) else None
         )
-        if isinstance(best, int | float | str) and self._newer("best", record):
+        best = best if isinstance(best, str) else figure(best)
+        if best is not None and self._newer("best", record):
             self.best = inert(f"{best:.4g}" if isinstance(best, float) else str(best), 40)
 
     def _step(self, record: Record) -> None:
@@ -232,8 +234,8 @@ def tier_samples(tiers: dict[str, Any]) -> dict[str, TierSample]:
     """Read the `tiers` member of a `sample` record; members of a wrong type are left out."""
 
     def number(members: dict[str, Any], name: str) -> int | None:
-        value = members.get(name)
-        return value if type(value) is int and value >= 0 else None
+        value = whole(members.get(name))
+        return value if value is not None and value >= 0 else None
 
     return {
         inert(name, 40): TierSample(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from memwatch.domain.record import Record
+from memwatch.domain.record import Record, whole
 from memwatch.domain.text import inert
 
 
@@ -49,8 +49,8 @@ class Start(Told):
         self.boot_id = record.text("boot")
         self.pid = record.number("pid") or 0
         limits = record.members.get("limits")
-        limit = limits.get("memory_bytes") if isinstance(limits, dict) else None
-        self.memory_limit_bytes = limit if type(limit) is int and limit > 0 else None
+        limit = whole(limits.get("memory_bytes")) if isinstance(limits, dict) else None
+        self.memory_limit_bytes = limit if limit is not None and limit > 0 else None
 
 
 class End(Told):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -21,6 +22,29 @@ FaultKind = Literal[
 ]
 
 
+LARGEST = 1 << 53
+"""Largest figure that is believed: up to here readers of JSON agree on integers, and sums of
+such figures fit into the 64 bits of the wire and of the history."""
+
+
+def whole(value: object) -> int | None:
+    """Return an integer of believable size, or None for anything else: JSON bounds none.
+
+    >>> [whole(value) for value in (-3, 1 << 60, True, 1.0, "1", None)]
+    [-3, None, None, None, None, None]
+    """
+    return value if type(value) is int and -LARGEST <= value <= LARGEST else None
+
+
+def figure(value: object) -> int | float | None:
+    """Return a number that can be reckoned with: a believable integer, or a finite fraction.
+
+    >>> [figure(value) for value in (-3, 1 << 60, 0.5, float("inf"), True, "1")]
+    [-3, None, 0.5, None, None, None]
+    """
+    return value if isinstance(value, float) and isfinite(value) else whole(value)
+
+
 class Record(Struct, frozen=True, gc=False):
     """One record of a log: its number, its two times, its kind and all its members.
 
@@ -37,13 +61,11 @@ class Record(Struct, frozen=True, gc=False):
     @property
     def experiment(self) -> int | None:
         """Number of the experiment in progress, where the record names one."""
-        value = self.members.get("x")
-        return value if type(value) is int else None
+        return whole(self.members.get("x"))
 
     def number(self, name: str) -> int | None:
-        """Return an integer member, or None when it is absent or of another type."""
-        value = self.members.get(name)
-        return value if type(value) is int else None
+        """Return an integer member, or None when it is absent, of another type or size."""
+        return whole(self.members.get(name))
 
     def text(self, name: str, default: str = "") -> str:
         """Return a text member, or `default` when it is absent or of another type."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from statistics import fmean
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from memwatch.analytics.checkpoint_fold import Saved
 from memwatch.analytics.tally import Sums
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import CheckpointCadence, Lights
+from memwatch.domain.record import figure
 from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
 from memwatch.runtime.ring import Ring
 from memwatch.wal.manifest import RunManifest
@@ -42,9 +42,8 @@ def cadence_of(manifest: RunManifest, usual: CheckpointCadence) -> CheckpointCad
 
 
 def _is_span(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return isfinite(value) and value >= 1
+    span = figure(value)
+    return span is not None and span >= 1
 
 
 class CheckpointView:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from memwatch.domain.record import LARGEST
 from memwatch.wal.segment import FORMAT
+
+Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+"""An integer of believable size."""
 
 
 class RunManifest(Struct, frozen=True, kw_only=True):
@@ -17,14 +21,14 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     run_id: str
     agent: str
     profile: str = "native"
-    pid: int = 0
-    start_ticks: int = 0
+    pid: Whole = 0
+    start_ticks: Whole = 0
     """Start time of the process in clock ticks since boot: with boot id and pid its identity."""
     boot_id: str = ""
     host: str = ""
-    started_us: int = 0
+    started_us: Whole = 0
     argv: list[str] = []
-    limits: dict[str, int] = {}
+    limits: dict[str, Whole] = {}
     """As in the newest `run.begin`, whose segment may have been dropped since."""
     cadence: dict[str, Any] = {}
     """When the agent takes checkpoints, plain numbers: incremental_experiments, incremental_s,
@@ -38,15 +42,15 @@ class RunManifest(Struct, frozen=True, kw_only=True):
 class CheckpointFile(Struct, frozen=True):
     """One file of a full checkpoint."""
 
-    bytes: int
+    bytes: Whole
     sha256: str
 
 
 class TierTotals(Struct, frozen=True):
     """What a checkpoint holds of a tier."""
 
-    entries: int
-    bytes: int
+    entries: Whole
+    bytes: Whole
 
 
 class CheckpointManifest(Struct, frozen=True, kw_only=True):
@@ -57,12 +61,12 @@ class CheckpointManifest(Struct, frozen=True, kw_only=True):
     id: str
     kind: str
     base: str | None = None
-    first_lsn: int
-    last_lsn: int
+    first_lsn: Whole
+    last_lsn: Whole
     tiers: dict[str, TierTotals]
     files: dict[str, CheckpointFile]
-    began_us: int
-    committed_us: int
+    began_us: Whole
+    committed_us: Whole
 
 
 class _Stated(Struct, frozen=True):

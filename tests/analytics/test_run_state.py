@@ -161,3 +161,11 @@ def test_a_switch_is_the_present_starts_own_whatever_the_order() -> None:
     assert forward.switches == {}, "a new process begins with none"
     backward.fold([record(n, "switch", 10, name=f"n{n}", value=n) for n in range(10, 200)])
     assert len(backward.switches) == 32
+
+
+def test_statuses_without_end_are_counted_as_other() -> None:
+    state = RunState()
+    for number in range(1, 1001):
+        state.fold([record(number, "experiment.end", x=number, status=f"status {number}")])
+    assert sum(state.experiments.values()) == 1000
+    assert len(state.experiments) < 50

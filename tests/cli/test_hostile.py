@@ -141,7 +141,7 @@ def test_times_beyond_all_calendars_stop_no_command(stage: Stage, tmp_path: Path
     run_dir = tmp_path / "run"
     (run_dir / "wal").mkdir(parents=True)
     beyond = 1 << 62
-    manifest = {"format": 1, "run_id": "beyond", "agent": "a", "started_us": beyond}
+    manifest = {"format": 1, "run_id": "beyond", "agent": "a", "started_us": 1 << 53}
     (run_dir / "run.json").write_text(json.dumps(manifest))
     note = codec.encode(1, beyond, 1, "note", {"text": "hello"})
     (run_dir / "wal" / segment_name(1)).write_bytes(note)

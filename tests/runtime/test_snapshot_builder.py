@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from memwatch.config.schema import Lights
 from memwatch.domain.record import Record
 from memwatch.domain.sample import DiskSample, ProcessInfo
 from memwatch.domain.snapshot import Limit
@@ -69,6 +70,17 @@ def test_silence_needs_more_than_a_sample_a_minute() -> None:
     watched.clock.advance_s(10)
     assert watched.snapshot().run.state == "silent"
     assert watched.light("STEP") == ("WARN", "no sign of life")
+
+
+def test_silence_is_the_samplers_however_long_a_step_may_take() -> None:
+    """An agent samples each minute: what it works on has no part in it."""
+    watched = Watched(lights=Lights())
+    watched.begin()
+    watched.live(5)
+    watched.clock.advance_s(74)
+    assert watched.snapshot().run.state == "running"
+    watched.clock.advance_s(2)
+    assert watched.snapshot().run.state == "silent"
 
 
 @pytest.mark.parametrize("step_s", [7200.0, -7200.0])
@@ -290,3 +302,22 @@ interventions.0.claimed disk.free_bytes processes.count progress.last_step_s eve
 source.kind source.position source.lag_s source.damaged source.gaps source.watch
 """
 """Names that scripts read: the contract of `status --json`, as far as it is measured today."""
+
+
+@pytest.mark.parametrize("huge", [1 << 63, 1 << 64, -(1 << 70), 10**400])
+def test_figures_beyond_64_bits_stop_no_guard(huge: int) -> None:
+    watched = Watched()
+    watched.begin()
+    figures = dict.fromkeys(("duration_us", "bytes", "entries", "freed_bytes", "first_lsn"), huge)
+    for kind in ("experiment.begin", "experiment.end", "step.end", "tool.end", "purge.end"):
+        watched.say(kind, x=huge, best=huge, metrics={"ratio": huge}, **figures)
+    for kind in ("checkpoint.begin", "checkpoint.commit"):
+        watched.say(kind, id="c", kind="full", last_lsn=huge, stall_us=huge, **figures)
+    tier = dict.fromkeys(("entries", "bytes", "tokens", "limit"), huge)
+    watched.say("sample", tiers={"workspace": tier}, process={"rss_bytes": huge})
+    watched.say("switch", name="leak", value=huge)
+    watched.say("context.compact", before_tokens=huge, after_tokens=huge)
+    watched.say("run.begin", start_id="2", pid=huge, limits={"memory_bytes": huge})
+    snapshot = watched.snapshot()
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(snapshot))
+    assert msgspec.json.encode(snapshot)

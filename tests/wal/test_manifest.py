@@ -62,3 +62,10 @@ def test_no_bytes_whatever_raise_anything_else(content: bytes) -> None:
     for parse in (parse_run, parse_checkpoint):
         with pytest.raises(ValueError, match="not a manifest"):
             parse(content)
+
+
+@pytest.mark.parametrize("name", ["pid", "start_ticks", "started_us"])
+def test_a_manifest_with_figures_beyond_64_bits_is_none(name: str) -> None:
+    text = f'{{"format":1,"run_id":"r","agent":"a","{name}":{1 << 70}}}'
+    with pytest.raises(ValueError, match=name):
+        parse_run(text.encode())
