@@ -14,7 +14,7 @@ from memwatch.cli.dashboard import add_screen_options, require_terminal, show
 from memwatch.cli.status import exit_status
 from memwatch.cli.status_text import status_text
 from memwatch.config.locations import home
-from memwatch.domain.command import FINAL_STATES, Command
+from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
 from memwatch.domain.errors import MemwatchError, SessionError, TargetError, UsageError
 from memwatch.runtime.attach import Attachment
 from memwatch.runtime.target import newest_live
@@ -38,7 +38,7 @@ def run(words: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(words)
     if options.what is not None:
-        return _switch_leak(options.rate)
+        return _switch_leak(options.rate, as_json=options.json)
     if options.json and not options.headless:
         raise UsageError(
             "--json goes with --headless: memwatch demo --headless --seconds 30 --json"
@@ -136,8 +136,8 @@ def _headless(demo: Demo, options: argparse.Namespace) -> int:
     return exit_status(status)
 
 
-def _switch_leak(rate: float | None) -> int:
-    """Ask the running demo to leak, and wait for its answer."""
+def _switch_leak(rate: float | None, *, as_json: bool = False) -> int:
+    """Ask the running demo to leak, and wait for its answer; as JSON it is the request."""
     if rate is None or rate < 0:
         raise UsageError("name the rate in MB a minute, for example: memwatch demo leak 60")
     session = Attachment(newest_live("demo")).connect()
@@ -152,11 +152,20 @@ def _switch_leak(rate: float | None) -> int:
             seq = snapshot.seq
             known = next((one for one in snapshot.commands if one.id == name), None)
             if known is not None and known.state in FINAL_STATES:
-                print(f"leak {known.state}" + (f": {known.detail}" if known.detail else ""))
+                _print_answer(known, as_json=as_json)
                 return int(known.state != "done")
     finally:
         session.close()
     raise SessionError("the demo has not answered yet; `memwatch status` shows what it does")
+
+
+def _print_answer(known: CommandInfo, *, as_json: bool) -> None:
+    if as_json:
+        members = ("id", "op", "state", "detail", "asked_us")
+        told = {name: getattr(known, name) for name in members} | {"done_us": known.changed_us}
+        print(json.dumps(told))
+    else:
+        print(f"leak {known.state}" + (f": {known.detail}" if known.detail else ""))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -180,6 +189,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="of the search; default: random")
     parser.add_argument("--headless", action="store_true", help="no screen; status at the end")
     parser.add_argument("--seconds", type=float, help="how long, with --headless")
-    parser.add_argument("--json", action="store_true", help="status as JSON, with --headless")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="answer as JSON: the status with --headless, or what became of `leak`",
+    )
     add_screen_options(parser)
     return parser

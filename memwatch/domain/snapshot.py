@@ -122,9 +122,15 @@ class Tier(Struct, frozen=True, kw_only=True):
     name: str
     entries: int | None = None
     bytes: int | None = None
+    unit: str = "bytes"
+    used: float | None = None
+    """The same as `bytes`: a tier reads like any other resource."""
     tokens: int | None = None
     mean_bytes: float | None = None
     limit: int | None = None
+    """Bytes that the agent lets it grow to."""
+    time_to_limit_s: tuple[float, float] | None = None
+    """Earliest and latest arrival at its own limit."""
     share: float | None = None
     """Of the binding limit (the share cap of R2 is measured in it)."""
     level: Level = "normal"
@@ -179,6 +185,8 @@ class Checkpoints(Struct, frozen=True, kw_only=True):
     due_experiments_done: int | None = None
     experiments_since: int | None = None
     """Experiments that ended since the newest committed one; aborted ones do not count."""
+    next_fits: bool | None = None
+    """The disk has room for two more full ones beside its reserve; None before the first."""
     incomplete: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """Committed by the log, but not found on disk: the newest full one, increments behind it."""

@@ -98,6 +98,8 @@ def _no_run(place: Path, shown: str, names: set[str]) -> str:
     if runs:
         named = ", ".join(inert(name, 60) for name in runs[:_RUNS_NAMED])
         more = f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else ""
+        if len(runs) == 1:
+            return f"{shown} is no run but holds one; name it: {named}"
         return f"{shown} holds several runs; name one of them: {named}{more}"
     return f"{shown} is not a run: it holds no {RUN_FILE}; name a run directory"
 

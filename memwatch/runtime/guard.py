@@ -196,7 +196,7 @@ class Guard:
         self.ring.feed_growth()
         snapshot = self._publish()
         self._clerk.newest = snapshot
-        self._probe.limit_bytes = snapshot.limits.binding.bytes if snapshot.limits.binding else None
+        self._probe.limit = snapshot.limits.binding
         self._leave_when_alone(snapshot)
 
     def _publish(self) -> Snapshot:

@@ -15,7 +15,7 @@ from typing import Any
 
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
-from memwatch.domain.sample import DiskSample, TreeSample
+from memwatch.domain.sample import DiskSample, ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit, Own
 from memwatch.host.disk import directory_bytes, disk_sample
 from memwatch.host.limits import host_memory, memory_limits
@@ -28,6 +28,9 @@ from memwatch.runtime.ring import Ring
 
 _SLOW_S = 10.0
 _GONE_S = 5.0
+_CPU_SPAN_S = 10.0
+_MEMBERS_KEPT = 10
+_MEMBERS_US = 60_000_000
 
 
 class ProbeLoop:
@@ -52,7 +55,9 @@ class ProbeLoop:
         self._identity: Identity | None = None
         self._slow_due = 0.0
         self._disk: DiskSample | None = None
-        self._cpu = (time.monotonic(), 0.0)
+        self._cpu = (time.monotonic(), _cpu_s())
+        self._members_told: frozenset[tuple[int, int]] = frozenset()
+        self._members_due_us = 0
         self._lock = threading.Lock()
         """Over which process is watched, and whether it lives."""
         self._stop = threading.Event()
@@ -62,7 +67,7 @@ class ProbeLoop:
         self.limits: tuple[Limit, ...] = ()
         self.alive: bool | None = None
         self.own = Own()
-        self.limit_bytes: int | None = None
+        self.limit: Limit | None = None
         """The binding limit, written beside each sample."""
         self.on_news: Callable[[], None] = lambda: None
         self.on_failure: Callable[[str], None] = lambda _: None
@@ -79,7 +84,6 @@ class ProbeLoop:
 
     def start(self) -> None:
         """Begin to measure."""
-        self._cpu = (time.monotonic(), _cpu_s())
         self._thread.start()
 
     def stop(self) -> None:
@@ -152,8 +156,10 @@ class ProbeLoop:
     def _own(self) -> Own:
         now, cpu = time.monotonic(), _cpu_s()
         then, before = self._cpu
-        self._cpu = (now, cpu)
-        percent = (cpu - before) / (now - then) * 100 if now > then else None
+        percent = self.own.cpu_percent
+        if now - then >= _CPU_SPAN_S:  # the load of its first moments is not what a guard costs
+            self._cpu = (now, cpu)
+            percent = (cpu - before) / (now - then) * 100
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         rss = pages * os.sysconf("SC_PAGE_SIZE")
         return Own(rss_bytes=rss, cpu_percent=percent, disk_bytes=directory_bytes(self._home))
@@ -168,7 +174,9 @@ class ProbeLoop:
             "threads": sample.threads,
             "fds": sample.fds,
             "unaccounted_bytes": unaccounted,
-            "limit_bytes": self.limit_bytes,
+            "limit_bytes": self.limit.bytes if self.limit else None,
+            "limit_name": self.limit.name if self.limit else None,
+            "members": self._largest(sample),
         }
         if self._disk is not None:
             members["disk"] = {
@@ -178,6 +186,24 @@ class ProbeLoop:
             }
         return {name: value for name, value in members.items() if value is not None}
 
+    def _largest(self, sample: TreeSample) -> list[dict[str, Any]] | None:
+        """Return the largest members when they are others than before, and each minute."""
+        largest = sorted(sample.members, key=_used, reverse=True)[:_MEMBERS_KEPT]
+        ids = frozenset((one.pid, one.start_ticks) for one in largest)
+        if ids == self._members_told and sample.m_us < self._members_due_us:
+            return None
+        self._members_told, self._members_due_us = ids, sample.m_us + _MEMBERS_US
+        return [
+            {
+                "pid": one.pid,
+                "ticks": one.start_ticks,
+                "name": one.name,
+                "rss_bytes": one.rss_bytes,
+                "swap_bytes": one.swap_bytes,
+            }
+            for one in largest
+        ]
+
     def _tell_end(self, sample: TreeSample) -> None:
         left = f", {sample.processes} of its processes live on" if sample.processes else ""
         said = self._ring.state.end is not None
@@ -185,6 +211,10 @@ class ProbeLoop:
         severity = "notice" if said else "error"
         told = {"text": text, "severity": severity}
         self._ring.take_guard(self._recorder.append("process", told))
+
+
+def _used(process: ProcessInfo) -> int:
+    return process.rss_bytes + process.swap_bytes
 
 
 def _cpu_s() -> float:

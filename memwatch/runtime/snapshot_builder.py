@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from memwatch.analytics import lights
 from memwatch.analytics.growth import Slope, time_to_limit
 from memwatch.analytics.told import Instant
@@ -13,6 +15,7 @@ from memwatch.domain.clock import Clock
 from memwatch.domain.sample import HELD_S, TierSample
 from memwatch.domain.snapshot import (
     PAST,
+    Checkpoints,
     Disk,
     Limits,
     Processes,
@@ -98,8 +101,10 @@ class SnapshotBuilder:
             ),
             limits=limits,
             resources=self._resources(memory, disk, run, now),
-            tiers=self._tiers(limits),
-            checkpoints=checkpoints,
+            tiers=self._tiers(limits, run, now.at_us),
+            checkpoints=replace(
+                checkpoints, next_fits=_next_fits(checkpoints, disk, settings.disk_critical_bytes)
+            ),
             recovery=self._checkpoints.recovery(now.at_us),
             interventions=self._interventions.newest(now.at_us),
             commands=facts.commands,
@@ -151,8 +156,7 @@ class SnapshotBuilder:
         if facts.alive is False:
             last = state.last if state.last.t_us else Instant(0, self.run.manifest.started_us, 0)
             return "crashed", "the process is gone and its log names no end", last
-        patience_s = max(self._profile.lights.step_warn_s, HELD_S)
-        if state.last.lsn and self._age_s(state.last, now_at_us) > patience_s:
+        if state.last.lsn and self._age_s(state.last, now_at_us) > HELD_S:
             return "silent", "", None
         return _MODES.get(state.mode or "", "running"), "", None
 
@@ -168,7 +172,7 @@ class SnapshotBuilder:
         slopes = self._ring.slopes("memory")
         share = used / limit if limit else None
         arrival = None
-        if run.state not in PAST and self._warmed_up(now_at_us):
+        if self._looks_ahead(run, now_at_us):
             arrival = time_to_limit(used, limit, slopes, self._profile.windows.growth_s)
         return Resource(
             name="memory",
@@ -181,9 +185,12 @@ class SnapshotBuilder:
             at_us=at_us,
         )
 
-    def _warmed_up(self, now_at_us: int) -> bool:
+    def _looks_ahead(self, run: RunInfo, now_at_us: int) -> bool:
         """Whether the shortest window holds nothing of the way up that each start begins with."""
-        return self._ring.followed_us(now_at_us) >= self._profile.windows.growth_s[0] * 1e6
+        return (
+            run.state not in PAST
+            and self._ring.followed_us(now_at_us) >= self._profile.windows.growth_s[0] * 1e6
+        )
 
     def _resources(
         self, memory: Resource | None, disk: Disk, run: RunInfo, now: _Now
@@ -210,14 +217,20 @@ class SnapshotBuilder:
             )
         return tuple(found)
 
-    def _tiers(self, limits: Limits) -> tuple[Tier, ...]:
+    def _tiers(self, limits: Limits, run: RunInfo, now_at_us: int) -> tuple[Tier, ...]:
         samples = self._ring.state.tiers
         order = [name for name in self._profile.tiers if name in samples]
         order += [name for name in samples if name not in order]
         limit = limits.binding.bytes if limits.binding else None
-        return tuple(self._tier(name, samples[name], limit) for name in order)
+        ahead = self._looks_ahead(run, now_at_us)
+        return tuple(self._tier(name, samples[name], limit, ahead=ahead) for name in order)
 
-    def _tier(self, name: str, sample: TierSample, limit: int | None) -> Tier:
+    def _tier(self, name: str, sample: TierSample, limit: int | None, *, ahead: bool) -> Tier:
+        slopes = self._ring.slopes(f"tier:{name}")
+        spans_s = self._profile.windows.growth_s
+        arrival = None
+        if ahead and sample.bytes is not None:
+            arrival = time_to_limit(sample.bytes, sample.limit, slopes, spans_s)
         share = sample.bytes / limit if limit and sample.bytes is not None else None
         over_cap = share is not None and share > self._profile.share_cap
         mean = (
@@ -227,12 +240,14 @@ class SnapshotBuilder:
             name=name,
             entries=sample.entries,
             bytes=sample.bytes,
+            used=sample.bytes,
+            time_to_limit_s=arrival,
             tokens=sample.tokens,
             mean_bytes=mean,
             limit=sample.limit,
             share=share,
             level="warn" if over_cap else "normal",
-            growth_per_min=self._growth(self._ring.slopes(f"tier:{name}")),
+            growth_per_min=self._growth(slopes),
         )
 
     def _growth(self, slopes: list[Slope | None]) -> dict[str, float | None]:
@@ -301,6 +316,13 @@ class SnapshotBuilder:
             watch="events" if facts.watch == "events" else "polling",
             watch_why=facts.watch_why,
         )
+
+
+def _next_fits(checkpoints: Checkpoints, disk: Disk, reserve_bytes: int) -> bool | None:
+    full = checkpoints.last_recoverable_full
+    if full is None or full.bytes is None or disk.free_bytes is None:
+        return None
+    return disk.free_bytes >= 2 * full.bytes + reserve_bytes
 
 
 def _seconds(from_us: int, until_us: int) -> float:

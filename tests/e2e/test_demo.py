@@ -81,7 +81,13 @@ def test_the_leak_is_real_and_stops(stage: Stage) -> None:
     stage.wait_status(run_dir, lambda s: memory(s)["used"] > before + 80 * MB, "memory lost")
     leaked = _unaccounted(stage.status(run_dir))
     assert leaked > 60 * MB, "it lies outside of all tiers"
-    assert stage.cli("demo", "leak", "0").returncode == 0
+    assert stage.status(run_dir)["run"]["switches"] == {"leak": 2000.0}
+    off = stage.cli("demo", "leak", "0", "--json")
+    assert off.returncode == 0
+    told = json.loads(off.stdout)
+    assert (told["op"], told["state"]) == ("leak", "done")
+    assert told["done_us"] >= told["asked_us"] > 0
+    stage.wait_status(run_dir, lambda s: s["run"]["switches"] == {"leak": 0.0}, "the switch")
     stage.wait_status(run_dir, lambda s: _unaccounted(s) < leaked - 60 * MB, "memory given back")
     demo.kill(signal.SIGINT)
     assert demo.wait() == 130

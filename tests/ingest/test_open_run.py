@@ -143,7 +143,7 @@ def test_a_folder_of_runs_names_some(tmp_path: Path) -> None:
         make_run(folder / f"run-{number}")
     assert refusal(folder).endswith("name one of them: run-4, run-3, run-2 and 2 more")
     make_run(tmp_path / "two" / "b\x1b[2Jad")
-    assert "name one of them: b\ufffd[2Jad" in refusal(tmp_path / "two")
+    assert "is no run but holds one; name it: b\ufffd[2Jad" in refusal(tmp_path / "two")
 
 
 def test_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
