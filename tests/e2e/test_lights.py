@@ -115,8 +115,8 @@ def test_processes(stage: Stage) -> None:
 
 
 def test_checkpoints(stage: Stage) -> None:
-    cadence = "checkpoints: {incremental_experiments: 1000, incremental_s: 1.5}"
-    puppet = watched(stage, "checkpoints", cadence + "\nlights: {checkpoint_grace: 1.2}")
+    cadence = {"incremental_experiments": 1000, "incremental_s": 1.5}
+    puppet = watched(stage, "checkpoints", "lights: {checkpoint_grace: 1.2}", cadence=cadence)
     assert turn(stage, puppet, "CKPT", "no data") == "none yet"
     assert puppet.ask("checkpoint", "full")["committed"]
     turn(stage, puppet, "CKPT", "ok")
