@@ -138,7 +138,7 @@ def missing_text(checkpoints: Checkpoints) -> str:
 
 
 def due_text(checkpoints: Checkpoints) -> str:
-    """Return when the next checkpoint is due, by experiments and by time."""
+    """Return when the next checkpoint is due: after experiments or a time, which comes first."""
     in_s, of, done = (
         checkpoints.due_in_s,
         checkpoints.due_experiments,
@@ -151,7 +151,7 @@ def due_text(checkpoints: Checkpoints) -> str:
         return f"late {duration_text(-in_s)}"
     if in_s <= 0 or done >= of:
         return f"{kind} due now"
-    return f"{kind} at {of} experiments ({done} done) or {duration_text(max(round(in_s), 1))}"
+    return f"{kind} in {of - done} exp or {duration_text(max(round(in_s), 1))}"
 
 
 def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:

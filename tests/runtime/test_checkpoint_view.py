@@ -105,7 +105,7 @@ def test_what_is_due_is_said_by_experiments_and_by_time() -> None:
     commit(run, "full")
     run.say("experiment.end", x=1, status="kept")
     run.clock.advance_s(2)
-    assert run.light("CKPT") == ("ok", "next at 3 experiments (1 done) or 18s")
+    assert run.light("CKPT") == ("ok", "next in 2 exp or 18s")
     run.clock.advance_s(23)
     assert run.light("CKPT") == ("ok", "late 5.0s"), "within the grace"
     run.clock.advance_s(6)

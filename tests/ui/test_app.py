@@ -338,5 +338,5 @@ async def test_a_tier_beyond_the_fifth_and_no_limit_are_no_problem() -> None:
         )
 
     async with opened(FakeRun(change=odd)) as (app, _):
-        assert " oth " in screen_text(app)
+        assert "oth" in screen_text(app)
         assert "limit 300M" not in screen_text(app)

@@ -149,15 +149,17 @@ def at_right_edge(course: Course) -> Values:
 
 
 _LEGENDS = (
-    (12, "unaccounted", " ", "= tree "),
-    (12, "unaccounted", "", "= tree "),
-    (9, "unacc.", "", "="),
-    (6, "unacc.", "", "="),
-    (5, "rest", "", "="),
-    (3, "rst", "", "="),
-    (0, "", "", "="),
+    (12, "unaccounted", " ", " ", "= tree "),
+    (12, "unaccounted", "", " ", "= tree "),
+    (9, "unacc.", "", " ", "="),
+    (9, "unacc.", "", "", "="),
+    (6, "unacc.", "", " ", "="),
+    (5, "rest", "", " ", "="),
+    (3, "rst", "", " ", "="),
+    (0, "", "", " ", "="),
 )
-"""Cells of a tier's name, what the rest is called, a blank behind the glyph, the equals sign."""
+"""Cells of a tier's name, what the rest is called, the blanks behind a glyph and behind a value,
+and the equals sign."""
 
 
 def legend(values: Values, glyphs: Glyphs, width: int) -> Line:
@@ -166,15 +168,14 @@ def legend(values: Values, glyphs: Glyphs, width: int) -> Line:
     Fields are fixed, so that it stands still while the figures change.
     """
     line: Line = []
-    for room, rest, blank, equals in _LEGENDS:
+    for room, rest, blank, behind, equals in _LEGENDS:
         line = []
         for index, (name, amount) in enumerate(values.tiers):
             short = set_cell_size(inert(name, 24), room).rstrip()
-            line += [(glyphs.tiers[index], f"tier{index}"), (_worth(blank + short, amount), "")]
-        line += [
-            (glyphs.unaccounted, "unaccounted"),
-            (_worth(blank + rest, values.unaccounted), ""),
-        ]
+            worth = _worth(blank + short, amount)
+            line += [(glyphs.tiers[index], f"tier{index}"), (worth + behind, "")]
+        worth = _worth(blank + rest, values.unaccounted)
+        line += [(glyphs.unaccounted, "unaccounted"), (worth + behind, "")]
         line += [(equals, "dim"), (fit(bytes_text(values.tree), 4), "strong")]
         if width_of(line) <= width:
             break
@@ -182,4 +183,4 @@ def legend(values: Values, glyphs: Glyphs, width: int) -> Line:
 
 
 def _worth(name: str, amount: float | None) -> str:
-    return f"{name} {fit(bytes_text(amount), 4)} "
+    return f"{name} {fit(bytes_text(amount), 4)}"

@@ -7,12 +7,15 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
+_MOVES_BY = 4
+"""Lines that a page moves on by at most."""
+
 
 class Page:
     """Where a list that grows stands on the screen.
 
-    It starts full. A new item then moves the page on by a third, and those after it take the
-    free lines while all others stay where they are: calm to read, and a fraction of the bytes of
+    It starts full. A new item then moves the page on by some lines, and those after it take
+    the free ones while all others stay where they are: calm to read, and a fraction of the bytes of
     a list that moves with each item.
     """
 
@@ -45,4 +48,4 @@ class Page:
 
 def _filled(height: int) -> int:
     """Return the lines that are taken on a page that has just moved on."""
-    return max(height * 2 // 3, 1)
+    return max(height - min(height // 3, _MOVES_BY), 1)
