@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from memwatch.cli.amounts import span
 from memwatch.domain.errors import TargetError, UsageError
 from memwatch.runtime.attach import Attachment
 from memwatch.runtime.session import Session
@@ -21,7 +22,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--refresh",
-        type=float,
+        type=span,
         metavar="S",
         help="seconds between two frames (default 1, over SSH 2)",
     )
@@ -37,7 +38,7 @@ def run(words: list[str]) -> int:
     add_screen_options(parser)
     options = parser.parse_args(words)
     require_terminal()
-    path = resolve(options.target) if options.target else _newest()
+    path = resolve(options.target) if options.target is not None else _newest()
     attachment = Attachment(path)
     session = attachment.ensure()
     show(attachment, session, options)
@@ -48,7 +49,8 @@ def run(words: list[str]) -> int:
 def require_terminal() -> None:
     """Refuse, before anything is started, to draw where there is no screen."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    if not all(stream is not None and stream.isatty() for stream in streams):
+    screen = all(stream is not None and stream.isatty() for stream in streams)
+    if not screen or os.environ.get("TERM") == "dumb":  # one that takes no cursor movements
         raise UsageError(
             "the dashboard needs a terminal; without one there are "
             "`memwatch status --json` and `memwatch demo --headless`"

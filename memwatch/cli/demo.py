@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+from memwatch.cli.amounts import amount, span
 from memwatch.cli.dashboard import add_screen_options, require_terminal, show
 from memwatch.cli.status import exit_status
 from memwatch.cli.status_text import status_text
@@ -176,9 +177,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", nargs="?", choices=["leak"], help="switch the running demo's leak")
-    parser.add_argument("rate", nargs="?", type=float, help="MB a minute; 0 stops and lets go")
+    parser.add_argument("rate", nargs="?", type=amount, help="MB a minute; 0 stops and lets go")
     parser.add_argument(
-        "--leak", type=float, default=0.0, metavar="MB", help="MB a minute at start"
+        "--leak", type=amount, default=0.0, metavar="MB", help="MB a minute at start"
     )
     parser.add_argument(
         "--leak-in",
@@ -188,7 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, help="of the search; default: random")
     parser.add_argument("--headless", action="store_true", help="no screen; status at the end")
-    parser.add_argument("--seconds", type=float, help="how long, with --headless")
+    parser.add_argument("--seconds", type=span, help="how long, with --headless")
     parser.add_argument(
         "--json",
         action="store_true",

@@ -40,7 +40,7 @@ def run(words: list[str]) -> int:
     what.add_argument("--stop", action="store_true", help="end the guard of the target")
     options = parser.parse_args(words)
     if options.stop:
-        return _stop(resolve(options.target) if options.target else newest_live())
+        return _stop(newest_live() if options.target is None else resolve(options.target))
     if options.target is None:
         raise UsageError("name the run to guard, for example: memwatch guard ./runs/night-7")
     path = resolve(options.target)

@@ -33,7 +33,7 @@ def run(words: list[str]) -> int:
     shape.add_argument("--json", action="store_true", help="one JSON object, stable names")
     shape.add_argument("--line", action="store_true", help="one line of at most 80 characters")
     options = parser.parse_args(words)
-    path = resolve(options.target) if options.target else newest()
+    path = newest() if options.target is None else resolve(options.target)
     status = json.loads(_read(path))
     if options.json:
         print(json.dumps(status))  # plain ASCII: no name in it can act on a terminal

@@ -30,6 +30,12 @@ def home(*, create: bool = False) -> Path:
     return _made(path) if create else path
 
 
+def lasting_environment() -> dict[str, str]:
+    """Return our environment for a process that lives in another working directory than we."""
+    own = _own_folder("MEMWATCH_HOME")
+    return dict(os.environ) if own is None else {**os.environ, "MEMWATCH_HOME": os.fspath(own)}
+
+
 def config_dir() -> Path:
     """Return the folder of the user's settings; it may not exist."""
     return _xdg_folder("XDG_CONFIG_HOME") or _system_folder("config")

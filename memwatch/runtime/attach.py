@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from memwatch.config.locations import run_home
+from memwatch.config.locations import lasting_environment, run_home
 from memwatch.domain.errors import SessionError
 from memwatch.domain.text import inert
 from memwatch.host.lock import holder
@@ -77,6 +77,7 @@ class Attachment:
                 stderr=log,
                 start_new_session=True,
                 cwd=os.sep,
+                env=lasting_environment(),
             )
 
     def _wait_for(self, guard: subprocess.Popen[bytes]) -> GuardSession:

@@ -205,8 +205,8 @@ class SessionServer:
                     await self._answer(connection, request)
         except TimeoutError:
             writer.transport.abort()  # closing would wait until it reads what is buffered
-        except (SessionError, OSError, EOFError):
-            pass  # the viewer is gone, or is none: nothing to tell it
+        except (SessionError, OSError, EOFError, asyncio.CancelledError):
+            pass  # the viewer is gone, or is none, or we end: nothing to tell it
         finally:
             self.viewers -= connection.watches
             writer.close()

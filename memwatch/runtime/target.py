@@ -77,7 +77,7 @@ def resolve(name: str) -> Path:
     Raises TargetError when it is neither.
     """
     path = Path(os.path.expanduser(name))  # noqa: PTH111 -- Path's raises for an unknown ~user
-    if "/" in name or os.path.exists(path):  # noqa: PTH110 -- Path's raises for a name too long
+    if "/" in name or (name and os.path.exists(path)):  # noqa: PTH110 -- Path's raises for a name too long
         return path
     known = read_json(run_home(name) / META_FILE)
     if known is not None and isinstance(known.get("path"), str):

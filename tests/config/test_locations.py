@@ -131,3 +131,13 @@ def test_importing_loads_only_the_standard_library() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_relative_home_stays_where_it_was_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEMWATCH_HOME", "here")
+    assert locations.lasting_environment()["MEMWATCH_HOME"] == str(tmp_path / "here")
+    monkeypatch.delenv("MEMWATCH_HOME")
+    assert "MEMWATCH_HOME" not in locations.lasting_environment()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from memwatch.domain.record import Position
-from memwatch.ingest.segment_file import Listing, list_segments
 from memwatch.ingest.tailer import CHUNKS_PER_POLL
 from memwatch.wal import codec
 from memwatch.wal.segment import segment_name
@@ -124,17 +123,6 @@ def test_numbers_that_come_again_after_a_power_loss(log: LogDir, reader: Reader)
     assert reader.kinds() == ["truncated", "torn"]
     assert reader.faults[0].lsn == 7
     assert reader.lsns() == list(range(1, 9))
-
-
-def test_a_lost_segment_whose_numbers_come_again(log: LogDir, reader: Reader) -> None:
-    log.fill(1, 10)
-    log.fill(11, 15)
-    reader.settle(log.tailer())
-    log.file(11).unlink()
-    log.fill(9, 12)
-    reader.settle(log.tailer(reader.positions))
-    assert set(reader.kinds()) == {"vanished", "repeated"}
-    assert next(f.lsn for f in reader.faults if f.kind == "repeated") == 9
 
 
 def test_a_shorter_file_goes_on_behind_its_last_line(log: LogDir, reader: Reader) -> None:
@@ -333,42 +321,3 @@ def test_other_names_are_left_alone(log: LogDir, reader: Reader) -> None:
     reader.settle(log.tailer())
     assert reader.order == [1, 2]
     assert reader.faults == []
-
-
-class Counted(int):
-    """A number that counts how often it is compared."""
-
-    comparisons = 0
-
-    def __lt__(self, other: int) -> bool:
-        Counted.comparisons += 1
-        return int(self) < int(other)
-
-    def __gt__(self, other: int) -> bool:
-        Counted.comparisons += 1
-        return int(self) > int(other)
-
-    def __eq__(self, other: object) -> bool:
-        Counted.comparisons += 1
-        return isinstance(other, int) and int(self) == int(other)
-
-    __hash__ = int.__hash__
-
-
-def test_many_small_segments_cost_no_more_each_than_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def counted(wal_dir: Path) -> Listing:
-        return Listing([Counted(lsn) for lsn in list_segments(wal_dir).regular], [])
-
-    def cost(count: int) -> int:
-        log, reader = LogDir(tmp_path / f"wal-{count}"), Reader()
-        for lsn in range(1, count + 1):
-            log.fill(lsn, lsn)
-        Counted.comparisons = 0
-        reader.settle(log.tailer())
-        assert reader.lsns() == list(range(1, count + 1))
-        return Counted.comparisons
-
-    monkeypatch.setattr("memwatch.ingest.tailer.list_segments", counted)
-    assert cost(800) < 12 * cost(100), "8 times as many, each with a few comparisons more"
