@@ -303,13 +303,13 @@ def test_stopping_ends_those_who_wait() -> None:
         assert len(failures) == 1
 
 
-def test_stopping_leaves_no_traceback_in_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+def test_stopping_leaves_no_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with serving(FakeHub()) as server:
         session = GuardSession(server.path)
         assert session.latest(0, 5.0) is not None
         server.stop()
         session.close()
-    assert capfd.readouterr().err == ""
+    assert caplog.records == []
 
 
 def test_a_server_that_fails_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
