@@ -46,7 +46,7 @@ def status_text(status: Status) -> str:
         f"{_state(run)}  up {duration_text(run['uptime_s'])}",
         *([f"ended: {inert(run['end_reason'], 100)}"] if run["end_reason"] else []),
         _where(run),
-        _guarded(guard, over=run["ended_us"] is not None),
+        _guarded(guard, inert(run["path"], 200), over=run["ended_us"] is not None),
         "",
     ]
     lines += [
@@ -84,11 +84,12 @@ def _where(run: Status) -> str:
     return f"experiment {run['experiment']} {title} ({phase})"
 
 
-def _guarded(guard: Status, *, over: bool) -> str:
+def _guarded(guard: Status, target: str, *, over: bool) -> str:
     if not guard["pid"]:
         if over:
             return "no guard: the run is over"
-        return "no guard watches this run: nothing is recorded; begin with: memwatch guard TARGET"
+        begin = f"memwatch guard {target} --detach"
+        return f"no guard watches this run: nothing is recorded; begin with: {begin}"
     if guard["recording"] is False:
         since = guard["not_recording_since_us"]
         when = f" since {_clock(since)}" if since else ""

@@ -81,8 +81,7 @@ class DashboardApp(App[None]):
         glyphs = self.look.ascii_glyphs if ascii_only else self.look.glyphs
         self.frame = Frame(glyphs=glyphs, view_only=view_only, target=target, refresh_s=refresh_s)
         self._events = EventLog()
-        self._events_asked = False
-        self._events_of = ""
+        self._events_asked: str | None = None  # the start of the guard that is being asked
         self._newest: Snapshot | None = None
         self._cost = CostMeter(self._bytes_written)
         self._clock = SystemClock()
@@ -136,9 +135,8 @@ class DashboardApp(App[None]):
             return
         self._newest = snapshot
         self._events = with_snapshot(self._events, snapshot)
-        if not self._events.complete and not self._events_asked:
-            self._events_asked = True
-            self._events_of = snapshot.guard.start_id
+        if not self._events.complete and self._events_asked is None:
+            self._events_asked = snapshot.guard.start_id
             self.bridge.ask("events", lambda session: session.events(0, KEPT))
         if not self._is_behind():
             self._next_frame()
@@ -205,9 +203,9 @@ class DashboardApp(App[None]):
             if not self.frame.view.live:
                 self._next_frame()
         elif message.slot == "events":
-            self._events_asked = False
+            asked, self._events_asked = self._events_asked or "", None
             if isinstance(message.answer, list):
-                self._events = with_answer(self._events, message.answer, self._events_of)
+                self._events = with_answer(self._events, message.answer, asked)
                 self._next_frame()
         elif message.slot == "first":
             if isinstance(message.answer, int):

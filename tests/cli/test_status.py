@@ -95,7 +95,7 @@ def test_a_page_says_what_a_newcomer_asks() -> None:
 def test_a_page_of_a_run_that_nobody_watches() -> None:
     nobody = GuardInfo(engine="off", recording=False, not_recording_why="no guard watches this run")
     text = status_text(status_of(at_work(), guard=nobody))
-    assert "no guard watches this run: nothing is recorded" in text
+    assert "no guard watches this run: nothing is recorded; begin with: memwatch guard /" in text
     assert "DISK    no data" in text
     over = status_text(status_of(at_work(), guard=GuardInfo(engine="off"), alive=False))
     assert "no guard: the run is over" in over

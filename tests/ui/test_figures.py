@@ -123,6 +123,9 @@ def test_no_kind_of_intervention_crowds_another_out() -> None:
     rows = texts(acts(changed(interventions=(*many, full)), 71, 5))
     assert any("checkpoint full" in row for row in rows)
     assert len(rows) == 5
+    young = replace(full, id="young", asked_at_us=full.asked_at_us + 9, after_10s=None)
+    rows = texts(acts(changed(interventions=(young, *many, full)), 71, 3))
+    assert any("checkpoint full" in row and "113M" in row for row in rows), "the measured one"
 
 
 def test_a_request_is_asked_then_accepted_then_done_never_done_at_once() -> None:

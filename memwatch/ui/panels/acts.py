@@ -53,13 +53,14 @@ def acts(frame: Frame, width: int, height: int) -> list[Line]:
 
 
 def chosen(found: Sequence[Intervention], room: int) -> list[Intervention]:
-    """Return what fits: of each kind the newest first, so that no kind crowds another out.
+    """Return what fits: of each kind the newest measured one first, so that no kind crowds
+    another out, and none scrolls off before it says what it did.
 
     Series stand above, for they stay; below them time runs downwards.
     """
     kinds: dict[tuple[object, ...], int] = {}
     ranked: list[tuple[int, int, Intervention]] = []
-    for one in sorted(found, key=lambda one: -one.asked_at_us):
+    for one in sorted(found, key=lambda one: (one.after_10s is None, -one.asked_at_us)):
         kind = (one.action, one.tier, one.why, one.count > 1)
         kinds[kind] = rank = kinds.get(kind, -1) + 1
         ranked.append((rank, -one.asked_at_us, one))
