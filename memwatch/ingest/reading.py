@@ -104,7 +104,6 @@ class Reading:
         successor = self.successor(file.lsn)
         if successor is None:
             return []
-        self.sealed.add(file.lsn)
         items = file.seal(successor)
         if self._exists(file.lsn):
             return items
