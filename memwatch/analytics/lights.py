@@ -37,7 +37,7 @@ def age_words(age_s: float, run: RunInfo) -> str:
     """Return an age in whole seconds; of a run that is over, how long before its end it was."""
     words = f"{int(age_s)}s" if age_s < 10 else duration_text(float(int(age_s)))
     if run.state in PAST:
-        return f"{words} before the end"
+        return f"{words} before end"
     return f"{words} ago" if age_s >= 1 else "now"
 
 

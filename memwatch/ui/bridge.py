@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from memwatch.domain.errors import SessionError
+from memwatch.runtime.protocol import GuardSilentError
 from memwatch.ui.frame import Link
 from memwatch.ui.messages import Answered, LinkChanged, SnapshotReady
 
@@ -101,7 +102,7 @@ class Bridge:
             try:
                 session = self._connect()
             except (SessionError, OSError) as error:
-                self._set_link("lost", str(error))
+                self._lose(error)
                 self._stopped.wait(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
                 tries += 1
                 continue
@@ -109,7 +110,7 @@ class Bridge:
             try:
                 self._follow_one(session)
             except (SessionError, OSError) as error:
-                self._set_link("lost", str(error))
+                self._lose(error)
                 self._stopped.wait(_RETRY_S[0])
             finally:
                 _close(session)
@@ -131,8 +132,11 @@ class Bridge:
             self._tell(SnapshotReady())
             self._stopped.wait(max(began + self.refresh_s - time.monotonic(), 0.02))
 
-    def _set_link(self, state: str, why: str) -> None:
-        self._link = Link(state="lost" if state == "lost" else "live", why=why)
+    def _lose(self, error: Exception) -> None:
+        state: Literal["silent", "lost"] = "lost"
+        if isinstance(error, GuardSilentError):
+            state = "silent"
+        self._link = Link(state=state, why=str(error))
         self._tell(LinkChanged())
 
     # -- jobs --------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ DAY_US = 86_400_000_000
 class Link(Struct, frozen=True, kw_only=True):
     """The connection to the guard."""
 
-    state: Literal["connecting", "live", "lost"] = "connecting"
+    state: Literal["connecting", "live", "silent", "lost"] = "connecting"
+    """`silent`: the guard is there and does not answer; `lost`: there is none."""
     why: str = ""
     age_s: float = 0.0
     """Time since the last snapshot came (since the start, before the first)."""
@@ -75,7 +76,7 @@ class Frame(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def silent(self) -> bool:
         """The guard answers nothing, not even that there is nothing new."""
-        return self.link.quiet_s > self.silence_s
+        return self.link.state == "silent" or self.link.quiet_s > self.silence_s
 
     @property
     def idle(self) -> bool:

@@ -42,10 +42,10 @@ def test_ages_are_whole_seconds_and_stand_still_below_one(age_s: float, figure: 
 @pytest.mark.parametrize("state", ["ended", "crashed", "killed"])
 def test_ages_of_a_run_that_is_over_count_to_its_end(state: RunState) -> None:
     step = step_light(Progress(last_step_s=4.3), run(state), SETTINGS)
-    assert step.figure == "4s before the end"
+    assert step.figure == "4s before end"
     assert step.word == ("ok" if state == "ended" else "CRIT")
     checkpoint = checkpoint_light(Checkpoints(age_s=61.0), run(state))
-    assert (checkpoint.figure, checkpoint.word) == ("1m01s before the end", "ok")
+    assert (checkpoint.figure, checkpoint.word) == ("1m01s before end", "ok")
     none = checkpoint_light(Checkpoints(), run(state))
     assert (none.word, none.figure, none.meaning) == ("watch", "none", "none was ever complete")
 

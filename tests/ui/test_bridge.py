@@ -10,6 +10,7 @@ from textual.message import Message
 
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import SessionError
+from memwatch.runtime.protocol import GuardSilentError
 from memwatch.ui.bridge import Bridge
 from memwatch.ui.messages import Answered, SnapshotReady
 from tests.ui.fake_session import FakeRun, FakeSession
@@ -84,6 +85,18 @@ def test_a_guard_that_hangs_gives_no_sign_of_life(bridge: Bridge, run: FakeRun) 
     until(lambda: bridge.link.quiet_s > 0.2)
     run.hangs.clear()
     until(lambda: bridge.link.quiet_s < 0.1)
+
+
+def test_a_guard_that_is_there_and_does_not_answer_is_not_called_gone(
+    listener: Listener,
+) -> None:
+    def connect() -> FakeSession:
+        raise GuardSilentError("the guard is there and does not answer")
+
+    bridge = Bridge(connect, listener.post, refresh_s=0.01)
+    bridge.start()
+    until(lambda: bridge.link.state == "silent")
+    bridge.stop()
 
 
 def test_a_job_is_answered(bridge: Bridge, listener: Listener) -> None:

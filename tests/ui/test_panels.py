@@ -163,8 +163,12 @@ def test_a_lost_guard_is_said_with_the_age_of_what_is_shown() -> None:
 
 def test_a_guard_that_does_not_answer_is_said_with_how_long() -> None:
     frame = frame_of(link=Link(state="live", age_s=9.0, quiet_s=7.2))
-    assert texts(banner(frame, 80)) == [" guard does not answer for 7s: all figures are old"]
+    words = " guard does not answer for 7s: figures are old · to replace it: kill -KILL 4243"
+    assert texts(banner(frame, 80)) == [words]
     assert frame.stale
+    told = frame_of(link=Link(state="silent", quiet_s=7.2))
+    assert texts(banner(told, 80)) == [words], "as soon as a call was in vain"
+    assert "guard silent" in text_of(header(told, 80))
 
 
 def test_a_guard_that_answers_without_new_figures_is_said_too() -> None:

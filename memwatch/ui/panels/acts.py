@@ -55,7 +55,8 @@ def acts(frame: Frame, width: int, height: int) -> list[Line]:
 def chosen(found: Sequence[Intervention], room: int) -> list[Intervention]:
     """Return what fits: of each kind the newest measured one first.
 
-    So no kind crowds another out, and none scrolls off before it says what it did. Series stand above, for they stay; below them time runs downwards.
+    So no kind crowds another out, and none scrolls off before it says what it did. Series stand
+    above, for they stay; below them time runs downwards.
     """
     kinds: dict[tuple[object, ...], int] = {}
     ranked: list[tuple[int, int, Intervention]] = []

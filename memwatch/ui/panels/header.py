@@ -106,7 +106,7 @@ def _not_recording(snapshot: Snapshot | None) -> tuple[str, str]:
 def _lost(frame: Frame) -> tuple[str, str]:
     link = frame.link
     if frame.snapshot is None:
-        if link.state == "lost":
+        if link.state in ("lost", "silent"):
             return f"no guard: {inert(link.why, 120)}; trying again…", "alarm"
         return "connecting…", "notice"
     if link.state == "lost":
@@ -114,7 +114,8 @@ def _lost(frame: Frame) -> tuple[str, str]:
         name = inert(frame.target or frame.snapshot.run.id, 40)
         return f"guard gone since {since} · restart: memwatch guard {name} --detach", "alarm"
     if frame.silent:
-        return f"guard does not answer for {age_text(link.quiet_s)}: all figures are old", "alarm"
+        quiet = f"guard does not answer for {age_text(link.quiet_s)}: figures are old"
+        return f"{quiet} · to replace it: kill -KILL {frame.snapshot.guard.pid}", "alarm"
     if frame.idle:
         age = age_text(link.age_s)
         return f"guard answers, but has no new figures for {age}: these are old", "alarm"

@@ -38,7 +38,7 @@ def _chain(snapshot: Snapshot) -> list[Line]:
     else:
         age_s = (snapshot.t_us - (full.committed_us or full.began_us)) / 1e6
         size = bytes_text(found.full_bytes if found.full_bytes is not None else full.bytes)
-        old = "before the end" if snapshot.run.state in PAST else "old"
+        old = "before end" if snapshot.run.state in PAST else "old"
         load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s):>4} {old}", ""))
         if full.duration_s is not None:
             load.append((f", took {duration_text(full.duration_s)}", ""))
@@ -89,7 +89,7 @@ def _told(one: Checkpoint | None, snapshot: Snapshot) -> list[tuple[str, str]]:
         return [("no checkpoint" if over else "no checkpoint yet", "dim")]
     age_s = (snapshot.t_us - (one.committed_us or one.began_us)) / 1e6
     text = f"{bytes_text(one.bytes):>5}  {inert(one.kind, 16).replace('incremental', 'incr'):<4}"
-    text += f" {age_text(age_s):>6} {'before the end' if over else 'ago'}"
+    text += f" {age_text(age_s):>6} {'before end' if over else 'ago'}"
     if one.duration_s is not None:
         text += f", took {duration_text(one.duration_s)}"
     if one.stall_s is not None and one.stall_s != one.duration_s:
