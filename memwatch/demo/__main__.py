@@ -7,6 +7,7 @@ it passed its own memory limit, 1 when something else went wrong.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--leak-in", default=OUTSIDE, metavar="TIER", help="where to leak")
     parser.add_argument("--limit", type=int, metavar="BYTES", help="memory limit of its own")
     parser.add_argument("--seconds", type=float, help="stop after this time")
+    parser.add_argument("--end-with-stdin", action="store_true", help="stop when it is closed")
     parser.add_argument("--profile", default="demo", help="name or path (demo)")
     return parser
 
@@ -70,6 +72,8 @@ def _run(args: argparse.Namespace) -> int:
     leaks.append(leak)
     engine = Engine(run, corpus, Search(args.seed, len(corpus.slices)), leak, limit)
     _stop_on_signals(engine.stop)
+    if args.end_with_stdin:
+        threading.Thread(target=_end_with_stdin, args=(engine.stop,), daemon=True).start()
     if args.seconds is not None:
         timer = threading.Timer(args.seconds, engine.stop.set)
         timer.daemon = True
@@ -117,6 +121,11 @@ def _introduction(corpus: Corpus, profile: Profile) -> str:
     slices = f"{len(corpus.slices)} slices, {bytes_text(corpus.bytes)}"
     text = f"searching compression settings on {corpus.files} files of {corpus.source} ({slices})"
     return f"{text}; {profile.note}" if profile.note else text
+
+
+def _end_with_stdin(stop: threading.Event) -> None:
+    os.read(0, 1)  # not `sys.stdin`, whose lock this thread would hold at the end of the process
+    stop.set()
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

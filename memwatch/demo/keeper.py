@@ -28,6 +28,7 @@ STAY_S = 600.0
 """How long the demo goes on when its terminal is gone."""
 ENDED_S = 90.0
 """How long a demo whose engine has ended (out of memory, say) stays to be looked at unattended."""
+_ENGINE = (sys.executable, "-m", "memwatch.demo", "--end-with-stdin")
 _GRACE_S = 5.0
 _GUARD_GRACE_S = 20.0
 
@@ -41,8 +42,8 @@ def main(words: list[str]) -> int:
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     engine = subprocess.Popen(
-        [sys.executable, "-m", "memwatch.demo", str(options.run_dir), *engine_options],
-        stdin=subprocess.DEVNULL,
+        [*_ENGINE, str(options.run_dir), *engine_options],
+        stdin=subprocess.PIPE,  # closed by our death, whatever we die of
         stdout=subprocess.DEVNULL,
         cwd=os.sep,
     )

@@ -168,6 +168,18 @@ def test_a_keeper_ends_when_told(stage: Stage, how: str) -> None:
         keeper.end()
 
 
+def test_an_engine_whose_keeper_was_killed_ends_by_itself(stage: Stage) -> None:
+    keeper = Keeper(stage, stay_s=600.0)
+    try:
+        wait_for(lambda: is_run(keeper.run_dir), "the run")
+        keeper.kill()
+        keeper.wait()
+        wait_for(lambda: processes_of(stage.folder) == [], "the engine to end")
+        assert " ENDED " in stage.cli("status", str(keeper.run_dir), "--line").stdout
+    finally:
+        keeper.end()
+
+
 def test_a_keeper_ends_an_engine_that_does_not_listen(stage: Stage) -> None:
     keeper = Keeper(stage, stay_s=600.0)
     try:
