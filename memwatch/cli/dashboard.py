@@ -10,9 +10,9 @@ from pathlib import Path
 
 from memwatch.cli.amounts import span
 from memwatch.domain.errors import TargetError, UsageError
-from memwatch.runtime.attach import Attachment
+from memwatch.runtime.runs.attach import Attachment
+from memwatch.runtime.runs.target import newest_live, resolve
 from memwatch.runtime.session import Session
-from memwatch.runtime.target import newest_live, resolve
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:

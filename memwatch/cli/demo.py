@@ -17,9 +17,9 @@ from memwatch.cli.status_text import status_text
 from memwatch.config.locations import home
 from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
 from memwatch.domain.errors import MemwatchError, SessionError, TargetError, UsageError
-from memwatch.runtime.attach import Attachment
-from memwatch.runtime.target import newest_live
-from memwatch.runtime.thin_client import status_json
+from memwatch.runtime.protocol.thin_client import status_json
+from memwatch.runtime.runs.attach import Attachment
+from memwatch.runtime.runs.target import newest_live
 
 _EXAMPLE = """examples:
   memwatch demo                     the dashboard on a small agent; q ends both

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memwatch.domain.errors import SessionError, TargetError, UsageError
 from memwatch.domain.text import inert
-from memwatch.runtime.target import newest_live, resolve
+from memwatch.runtime.runs.target import newest_live, resolve
 
 _EXAMPLE = """examples:
   memwatch guard ./runs/night-7            in the foreground, ctrl-c ends it
@@ -49,7 +49,7 @@ def run(words: list[str]) -> int:
 
 def _watch(path: Path) -> int:
     from memwatch.host.lock import LockHeldError
-    from memwatch.runtime.guard import Guard
+    from memwatch.runtime.guard.guard import Guard
 
     ending = _signals_that_end_us()
     signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # all threads to come inherit this
@@ -100,7 +100,7 @@ def _end_on(ending: set[signal.Signals], stop: Callable[[], None]) -> list[str]:
 
 
 def _detach(path: Path) -> int:
-    from memwatch.runtime.attach import Attachment
+    from memwatch.runtime.runs.attach import Attachment
 
     attachment = Attachment(path)
     attachment.ensure().close()
@@ -111,7 +111,7 @@ def _detach(path: Path) -> int:
 
 def _stop(path: Path) -> int:
     from memwatch.domain.command import Command
-    from memwatch.runtime.attach import Attachment
+    from memwatch.runtime.runs.attach import Attachment
 
     attachment = Attachment(path)
     pid = attachment.guard_pid

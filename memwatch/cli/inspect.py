@@ -10,8 +10,8 @@ from typing import Any
 from memwatch.domain.record import Fault
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, local_time_text
-from memwatch.runtime.one_look import Look
-from memwatch.runtime.target import resolve
+from memwatch.runtime.runs.one_look import Look
+from memwatch.runtime.runs.target import resolve
 from memwatch.wal.segment import segment_lsn
 
 _EXAMPLE = """examples:

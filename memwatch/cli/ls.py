@@ -8,7 +8,7 @@ from typing import Any
 
 from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, local_time_text
-from memwatch.runtime.catalog import Listed, list_runs
+from memwatch.runtime.runs.catalog import Listed, list_runs
 
 _EXAMPLE = """example:
   memwatch ls

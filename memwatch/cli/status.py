@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memwatch.runtime.protocol import GuardSilentError, NoGuardError
-from memwatch.runtime.target import guard_socket, newest, resolve
-from memwatch.runtime.thin_client import status_json
+from memwatch.runtime.protocol.numbers import GuardSilentError, NoGuardError
+from memwatch.runtime.protocol.thin_client import status_json
+from memwatch.runtime.runs.target import guard_socket, newest, resolve
 
 _EXAMPLE = """examples:
   memwatch status                      the newest live run, else the one seen last
@@ -70,6 +70,6 @@ def _look(path: Path, silent: str = "") -> bytes:
     """Look at a run ourselves; `silent` says why its guard was of no help."""
     import msgspec
 
-    from memwatch.runtime.one_look import Look
+    from memwatch.runtime.runs.one_look import Look
 
     return msgspec.json.encode(Look(path).snapshot(silent))

@@ -22,7 +22,7 @@ from pathlib import Path
 from memwatch.config.locations import run_home
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError, SessionError
-from memwatch.runtime.attach import Attachment
+from memwatch.runtime.runs.attach import Attachment
 
 STAY_S = 600.0
 """How long the demo goes on when its terminal is gone."""

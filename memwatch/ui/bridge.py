@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import GuardSilentError
+from memwatch.runtime.protocol.numbers import GuardSilentError
 from memwatch.ui.frame import Link
 from memwatch.ui.messages import Answered, LinkChanged, SnapshotReady
 

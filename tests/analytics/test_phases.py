@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memwatch.analytics.phases import PhaseChanges
 from memwatch.domain.record import Batch, Record
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 from memwatch.store.rows import RowFold
 from tests.builders import batch, record
 from tests.runtime.watched import Watched

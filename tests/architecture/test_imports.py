@@ -50,6 +50,8 @@ def test_commands_that_draw_nothing_load_no_screen(command: str) -> None:
 
 
 def test_the_viewer_loads_no_database() -> None:
-    loaded = loaded_by("import memwatch.ui.app, memwatch.runtime.client, memwatch.runtime.attach")
+    loaded = loaded_by(
+        "import memwatch.ui.app, memwatch.runtime.protocol.client, memwatch.runtime.runs.attach"
+    )
     assert "duckdb" not in loaded
     assert "plotext" not in loaded, "charts are loaded after the first screen"

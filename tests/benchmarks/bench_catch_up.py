@@ -19,7 +19,7 @@ from memwatch.config.schema import Profile
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.record import Batch
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 from memwatch.store.historian import Bounds, Historian
 from memwatch.wal import codec
 from memwatch.wal.segment import SEGMENT_BYTES, segment_name

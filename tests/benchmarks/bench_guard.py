@@ -16,7 +16,7 @@ import psutil
 
 from memwatch.agent import Run, RunOptions
 from memwatch.domain.command import Command
-from memwatch.runtime.attach import Attachment
+from memwatch.runtime.runs.attach import Attachment
 from tests.benchmarks.load import agent_at_work, append, own_home
 from tests.benchmarks.table import Row
 from tests.benchmarks.terminal import cpu_s

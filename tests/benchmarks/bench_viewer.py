@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from memwatch.runtime.attach import Attachment
-from memwatch.runtime.target import newest_live
+from memwatch.runtime.runs.attach import Attachment
+from memwatch.runtime.runs.target import newest_live
 from tests.benchmarks.load import own_home
 from tests.benchmarks.table import Row
 from tests.benchmarks.terminal import Cost, measure

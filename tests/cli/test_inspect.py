@@ -10,7 +10,7 @@ import pytest
 
 from memwatch.cli.inspect import make_report
 from memwatch.ingest.segment_file import Listing, list_segments
-from memwatch.runtime.one_look import Look
+from memwatch.runtime.runs.one_look import Look
 from memwatch.wal import codec
 from memwatch.wal.segment import segment_name
 from tests.builders import T0_US, record

@@ -14,8 +14,8 @@ from memwatch.cli.status import exit_status
 from memwatch.cli.status_text import status_line, status_text, worst_word
 from memwatch.domain.errors import TargetError
 from memwatch.domain.snapshot import GuardInfo
-from memwatch.runtime.attach import Attachment
-from memwatch.runtime.target import newest_live
+from memwatch.runtime.runs.attach import Attachment
+from memwatch.runtime.runs.target import newest_live
 from tests.e2e.stage import Stage
 from tests.runtime.watched import MB, Watched
 from tests.waiting import wait_for

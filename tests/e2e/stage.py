@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any
 
 from memwatch.domain.errors import MemwatchError, SessionError
-from memwatch.runtime.attach import Attachment
-from memwatch.runtime.client import GuardSession
-from memwatch.runtime.thin_client import status_json
+from memwatch.runtime.protocol.client import GuardSession
+from memwatch.runtime.protocol.thin_client import status_json
+from memwatch.runtime.runs.attach import Attachment
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,7 +158,7 @@ class Stage:
     def short_guard(self, run_dir: Path, linger_s: float) -> Process:
         """Start a guard that stays for `linger_s` only when nobody needs it any more."""
         code = (
-            "import sys; from pathlib import Path; from memwatch.runtime.guard import Guard\n"
+            "import sys; from pathlib import Path; from memwatch.runtime.guard.guard import Guard\n"
             "Guard(Path(sys.argv[1]), linger_s=float(sys.argv[2])).run()"
         )
         return self._answering(self.start(["-c", code, str(run_dir), str(linger_s)]), run_dir)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memwatch.runtime.attach import Attachment
+from memwatch.runtime.runs.attach import Attachment
 from tests.e2e.stage import Stage, exists
 from tests.waiting import wait_for
 
@@ -165,7 +165,7 @@ def test_a_loop_with_a_defect_goes_on_and_says_so(
 
 def test_a_defect_of_the_tick_ends_it_with_words(stage: Stage) -> None:
     puppet = stage.puppet("defect")
-    place = {"module": "memwatch.runtime.guard", "owner": "Guard", "method": "_tick"}
+    place = {"module": "memwatch.runtime.guard.guard", "owner": "Guard", "method": "_tick"}
     code = _DEFECT.format(**place, when="(2,)")
     guard = stage.start(["-c", code, str(puppet.run_dir)])
     assert guard.wait() == 1

@@ -11,8 +11,8 @@ import pytest
 from memwatch.domain.errors import SessionError
 from memwatch.domain.snapshot import Snapshot
 from memwatch.host.process import identity_of
-from memwatch.runtime.attach import Attachment
-from memwatch.runtime.client import GuardSession
+from memwatch.runtime.protocol.client import GuardSession
+from memwatch.runtime.runs.attach import Attachment
 from tests.e2e.stage import PERIOD_S, Puppet, Stage, light, memory, still
 from tests.waiting import wait_for
 

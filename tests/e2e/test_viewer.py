@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.runtime.attach import Attachment
+from memwatch.runtime.runs.attach import Attachment
 from tests.e2e.stage import Stage, demo_run, files, processes_of
 from tests.e2e.terminal import OnTerminal
 from tests.waiting import wait_for

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memwatch.runtime.attach import Attachment
+from memwatch.runtime.runs.attach import Attachment
 from tests.e2e.stage import Process, Puppet, Stage, light, memory
 from tests.faults.small_disk import forbid_growth, tmpfs
 from tests.waiting import wait_for

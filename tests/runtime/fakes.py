@@ -16,8 +16,8 @@ from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, GuardInfo, RunInfo, Snapshot
-from memwatch.runtime import wire
-from memwatch.runtime.server import SessionServer
+from memwatch.runtime.protocol import wire
+from memwatch.runtime.protocol.server import SessionServer
 
 RUN = RunInfo(
     id="run-1",

@@ -9,7 +9,7 @@ from memwatch.config.schema import CheckpointCadence
 from memwatch.domain.sample import TreeSample
 from memwatch.domain.snapshot import Checkpoints
 from memwatch.ingest.checkpoint_scan import OnDisk
-from memwatch.runtime.checkpoint_view import cadence_of
+from memwatch.runtime.views.checkpoint_view import cadence_of
 from tests.builders import tiers
 from tests.runtime.watched import BOOT, MANIFEST, MB, Watched
 

@@ -10,11 +10,11 @@ from memwatch.actuators.spool import Spool
 from memwatch.agent.log import LogWriter
 from memwatch.domain.command import Command
 from memwatch.domain.snapshot import Snapshot
-from memwatch.runtime.clerk import Clerk
-from memwatch.runtime.ledger import Ledger
-from memwatch.runtime.meta import read_meta
-from memwatch.runtime.meta_file import MetaFile
-from memwatch.runtime.recorder import Recorder
+from memwatch.runtime.guard.clerk import Clerk
+from memwatch.runtime.guard.ledger import Ledger
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.runs.meta import read_meta
+from memwatch.runtime.runs.meta_file import MetaFile
 from tests.runtime.watched import MB, Watched
 
 

@@ -12,9 +12,9 @@ from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime import history as history_module
-from memwatch.runtime.history import History
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.guard import history as history_module
+from memwatch.runtime.guard.history import History
+from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, batch, profile, tiers
 
 S = 1_000_000

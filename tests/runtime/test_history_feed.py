@@ -13,7 +13,7 @@ from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.errors import StoreError
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime.history_feed import HistoryFeed
+from memwatch.runtime.guard.history_feed import HistoryFeed
 from memwatch.store.database import Database
 from memwatch.store.historian import Bounds, Historian
 from memwatch.store.reader import Reader

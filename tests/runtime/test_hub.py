@@ -17,9 +17,9 @@ from memwatch.domain.command import Command
 from memwatch.domain.record import Record
 from memwatch.domain.sample import GAP, TreeSample
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime.history import History
-from memwatch.runtime.hub import GuardHub
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.guard.history import History
+from memwatch.runtime.guard.hub import GuardHub
+from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, batch, profile
 from tests.runtime.fakes import snapshot
 

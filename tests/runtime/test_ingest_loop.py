@@ -8,9 +8,9 @@ import pytest
 
 from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
-from memwatch.runtime.history import History
-from memwatch.runtime.ingest_loop import IngestLoop
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.guard.history import History
+from memwatch.runtime.guard.ingest_loop import IngestLoop
+from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, profile
 
 S = 1_000_000

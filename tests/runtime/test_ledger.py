@@ -20,13 +20,13 @@ from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
 from memwatch.domain.errors import SessionError
 from memwatch.domain.record import Record
-from memwatch.runtime.ledger import (
+from memwatch.runtime.guard.ledger import (
     GRACE_US,
     MOST_IN_FLIGHT,
     SHOWN,
     Ledger,
 )
-from memwatch.runtime.recorder import Recorder
+from memwatch.runtime.guard.recorder import Recorder
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US, Ack, CommandFile
 from tests.faults.failing_files import FailingFiles
 

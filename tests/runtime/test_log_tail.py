@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwatch.runtime.log_tail import LogTail
+from memwatch.runtime.views.log_tail import LogTail
 
 LINE = 100
 

@@ -13,9 +13,9 @@ from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
 from memwatch.domain.sample import ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit
-from memwatch.runtime.probe_loop import ProbeLoop
-from memwatch.runtime.recorder import Recorder
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.guard.probe_loop import ProbeLoop
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, profile
 
 MB = 1_000_000
@@ -99,8 +99,8 @@ def test_the_first_moments_are_not_what_a_guard_costs(
 ) -> None:
     now = [time.monotonic()]
     cpu = [0.0]
-    monkeypatch.setattr("memwatch.runtime.probe_loop.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("memwatch.runtime.probe_loop._cpu_s", lambda: cpu[0])
+    monkeypatch.setattr("memwatch.runtime.guard.probe_loop.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("memwatch.runtime.guard.probe_loop._cpu_s", lambda: cpu[0])
     bench.loop._cpu = (now[0], 0.0)
     began = now[0]
     for at_s, used_s, percent in ((0.2, 0.6, None), (5.0, 0.9, None), (10.0, 1.0, 10.0)):

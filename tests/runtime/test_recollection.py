@@ -12,9 +12,9 @@ from memwatch.agent.log import LogWriter
 from memwatch.agent.spool import Spool as AgentSpool
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import Command, CommandInfo
-from memwatch.runtime.ledger import GRACE_US, Ledger
-from memwatch.runtime.recollection import recollect
-from memwatch.runtime.recorder import Recorder
+from memwatch.runtime.guard.ledger import GRACE_US, Ledger
+from memwatch.runtime.guard.recollection import recollect
+from memwatch.runtime.guard.recorder import Recorder
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US, Ack
 
 RUN_ID = "run-1"

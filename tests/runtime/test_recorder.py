@@ -11,7 +11,7 @@ from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime.recorder import RETRY_US, Recorder
+from memwatch.runtime.guard.recorder import RETRY_US, Recorder
 from tests.faults.failing_files import FailingFiles
 
 RETRY_S = RETRY_US / 1e6

@@ -7,7 +7,7 @@ from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Batch, Fault, Position, Record
 from memwatch.domain.sample import GAP, Column, DiskSample
 from memwatch.domain.snapshot import Event
-from memwatch.runtime.ring import EVENTS, SPAN_US, Ring
+from memwatch.runtime.views.ring import EVENTS, SPAN_US, Ring
 from tests.builders import M0_US, T0_US, batch, profile, record, tiers, tree
 
 BOOT = "boot-now"

@@ -16,9 +16,9 @@ from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Snapshot
-from memwatch.runtime.client import GuardSession
-from memwatch.runtime.protocol import GuardSilentError
-from memwatch.runtime.server import SessionServer
+from memwatch.runtime.protocol.client import GuardSession
+from memwatch.runtime.protocol.numbers import GuardSilentError
+from memwatch.runtime.protocol.server import SessionServer
 from tests.runtime.fakes import FakeHub, RawLine, serving, snapshot
 from tests.waiting import wait_for
 

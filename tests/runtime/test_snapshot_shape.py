@@ -34,7 +34,7 @@ def test_a_tier_reads_like_any_resource() -> None:
 def test_the_next_checkpoint_fits_beside_the_reserve(
     monkeypatch: pytest.MonkeyPatch, free_mb: int, fits: bool
 ) -> None:
-    from memwatch.runtime import snapshot_builder
+    from memwatch.runtime.views import snapshot_builder
 
     watched = Watched()
     watched.begin()

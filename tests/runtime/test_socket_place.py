@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memwatch.config.locations import run_home, socket_path
-from memwatch.runtime.meta import Meta, write_meta
-from memwatch.runtime.target import socket_of
+from memwatch.runtime.runs.meta import Meta, write_meta
+from memwatch.runtime.runs.target import socket_of
 
 
 def meta(socket: Path | str) -> Meta:

@@ -14,8 +14,8 @@ import pytest
 from memwatch.config.locations import run_home
 from memwatch.domain.errors import TargetError
 from memwatch.host.lock import RUN_LOCK, FileLock
-from memwatch.runtime.meta import Meta, read_meta, write_meta
-from memwatch.runtime.target import (
+from memwatch.runtime.runs.meta import Meta, read_meta, write_meta
+from memwatch.runtime.runs.target import (
     META_FILE,
     RUN_FILE,
     guard_socket,
@@ -200,7 +200,7 @@ def test_what_is_no_meta_is_none(tmp_path: Path, text: bytes) -> None:
 
 
 def test_finding_a_guard_loads_the_standard_library_only() -> None:
-    code = "import memwatch.runtime.target, sys; print('msgspec' in sys.modules)"
+    code = "import memwatch.runtime.runs.target, sys; print('msgspec' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.client import GuardSession
-from memwatch.runtime.protocol import MAX_FRAME_BYTES, GuardSilentError, NoGuardError
-from memwatch.runtime.thin_client import pack, status_json, unpack
+from memwatch.runtime.protocol.client import GuardSession
+from memwatch.runtime.protocol.numbers import MAX_FRAME_BYTES, GuardSilentError, NoGuardError
+from memwatch.runtime.protocol.thin_client import pack, status_json, unpack
 from tests.runtime.fakes import FakeHub, serving
 
 PLAIN = st.none() | st.booleans() | st.integers(0, 2**64 - 1) | st.text(max_size=300)
@@ -89,7 +89,7 @@ def test_status_comes_whole() -> None:
 
 
 def test_it_loads_no_msgspec() -> None:
-    code = "import memwatch.runtime.thin_client, sys; print('msgspec' in sys.modules)"
+    code = "import memwatch.runtime.protocol.thin_client, sys; print('msgspec' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memwatch.domain.errors import SessionError
-from memwatch.runtime import wire
-from memwatch.runtime.protocol import MAX_FRAME_BYTES
+from memwatch.runtime.protocol import wire
+from memwatch.runtime.protocol.numbers import MAX_FRAME_BYTES
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.binary(),

@@ -9,9 +9,9 @@ from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
 from memwatch.domain.sample import TreeSample
 from memwatch.domain.snapshot import GuardInfo, Snapshot
-from memwatch.runtime.facts import GuardFacts, RunFacts
-from memwatch.runtime.ring import Ring
-from memwatch.runtime.snapshot_builder import SnapshotBuilder
+from memwatch.runtime.views.facts import GuardFacts, RunFacts
+from memwatch.runtime.views.ring import Ring
+from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
 from memwatch.wal.manifest import RunManifest
 from tests.builders import M0_US, T0_US, batch, profile, tiers
 

@@ -10,7 +10,7 @@ from textual.message import Message
 
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import GuardSilentError
+from memwatch.runtime.protocol.numbers import GuardSilentError
 from memwatch.ui.bridge import Bridge
 from memwatch.ui.messages import Answered, SnapshotReady
 from tests.ui.fake_session import FakeRun, FakeSession

@@ -14,8 +14,8 @@ from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
-from memwatch.runtime import wire
-from memwatch.runtime.protocol import GuardSilentError, NoGuardError
+from memwatch.runtime.protocol import wire
+from memwatch.runtime.protocol.numbers import GuardSilentError, NoGuardError
 
 _CONNECT_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 10.0

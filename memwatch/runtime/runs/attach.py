@@ -17,9 +17,9 @@ from memwatch.domain.errors import SessionError
 from memwatch.domain.text import inert
 from memwatch.host.lock import holder
 from memwatch.ingest.open_run import open_run
-from memwatch.runtime.client import GuardSession
-from memwatch.runtime.protocol import GuardSilentError
-from memwatch.runtime.target import GUARD_LOCK, run_key, socket_of
+from memwatch.runtime.protocol.client import GuardSession
+from memwatch.runtime.protocol.numbers import GuardSilentError
+from memwatch.runtime.runs.target import GUARD_LOCK, run_key, socket_of
 
 START_TIMEOUT_S = 20.0
 _POLL_S = 0.02

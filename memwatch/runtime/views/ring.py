@@ -26,7 +26,7 @@ from memwatch.domain.record import Batch, Fault, Record
 from memwatch.domain.sample import GAP, HELD_S, Column, DiskSample, TreeSample
 from memwatch.domain.snapshot import Event
 from memwatch.ingest.checkpoint_scan import OnDisk
-from memwatch.runtime.log_tail import LogTail
+from memwatch.runtime.views.log_tail import LogTail
 
 SPAN_US = 2 * 3600 * 1_000_000
 EVENTS = 512

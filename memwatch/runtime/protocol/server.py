@@ -26,8 +26,8 @@ from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event
-from memwatch.runtime import wire
 from memwatch.runtime.lasting import lasting
+from memwatch.runtime.protocol import wire
 
 _SEND_TIMEOUT_S = 10.0
 _FINISH_S = 1.0

@@ -13,12 +13,12 @@ import msgspec
 from memwatch.domain.command import Command
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Snapshot
-from memwatch.runtime.history import History
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.guard.history import History
+from memwatch.runtime.views.ring import Ring
 
 
 class GuardHub:
-    """Implements what `memwatch.runtime.server` asks for."""
+    """Implements what `memwatch.runtime.protocol.server` asks for."""
 
     def __init__(
         self,

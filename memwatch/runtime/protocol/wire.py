@@ -1,6 +1,6 @@
 """Frames of the session protocol: u32 big-endian length + msgpack.
 
-Described in `memwatch.runtime.session`. `memwatch.runtime.thin_client` speaks the same without
+Described in `memwatch.runtime.session`. The `thin_client` beside this speaks the same without
 msgspec, for commands whose cost is their start-up.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 from memwatch import __version__
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import MAX_FRAME_BYTES, PROTOCOL, refusal
+from memwatch.runtime.protocol.numbers import MAX_FRAME_BYTES, PROTOCOL, refusal
 
 HEADER_BYTES = 4
 _encoder = msgspec.msgpack.Encoder()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from memwatch.analytics.efficacy import Effect, measure
 from memwatch.analytics.told import Purge
 from memwatch.domain.snapshot import Checkpoint, Intervention
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 
 _S = 1_000_000
 ROUTINE = "retention"

@@ -20,7 +20,7 @@ from memwatch.domain.command import FINAL_STATES, Command, CommandInfo, CommandS
 from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
-from memwatch.runtime.recorder import Recorder
+from memwatch.runtime.guard.recorder import Recorder
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US
 
 GRACE_US = 5_000_000

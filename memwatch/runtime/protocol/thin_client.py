@@ -10,7 +10,7 @@ from typing import Any
 
 from memwatch import __version__
 from memwatch.domain.errors import SessionError
-from memwatch.runtime.protocol import (
+from memwatch.runtime.protocol.numbers import (
     MAX_FRAME_BYTES,
     PROTOCOL,
     GuardSilentError,

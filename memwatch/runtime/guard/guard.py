@@ -31,21 +31,21 @@ from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock
 from memwatch.host.process import boot_id
 from memwatch.ingest.open_run import open_run
-from memwatch.runtime.clerk import Clerk
-from memwatch.runtime.facts import GuardFacts, RunFacts
-from memwatch.runtime.history import History
-from memwatch.runtime.hub import GuardHub
-from memwatch.runtime.ingest_loop import IngestLoop
-from memwatch.runtime.ledger import Ledger
-from memwatch.runtime.meta_file import MetaFile
-from memwatch.runtime.probe_loop import ProbeLoop
-from memwatch.runtime.recollection import recollect
-from memwatch.runtime.recorder import Recorder
-from memwatch.runtime.ring import Ring
-from memwatch.runtime.server import SessionServer
-from memwatch.runtime.snapshot_builder import SnapshotBuilder
-from memwatch.runtime.target import GUARD_LOCK, run_key
-from memwatch.runtime.writer import writer_of
+from memwatch.runtime.guard.clerk import Clerk
+from memwatch.runtime.guard.history import History
+from memwatch.runtime.guard.hub import GuardHub
+from memwatch.runtime.guard.ingest_loop import IngestLoop
+from memwatch.runtime.guard.ledger import Ledger
+from memwatch.runtime.guard.probe_loop import ProbeLoop
+from memwatch.runtime.guard.recollection import recollect
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.protocol.server import SessionServer
+from memwatch.runtime.runs.meta_file import MetaFile
+from memwatch.runtime.runs.target import GUARD_LOCK, run_key
+from memwatch.runtime.runs.writer import writer_of
+from memwatch.runtime.views.facts import GuardFacts, RunFacts
+from memwatch.runtime.views.ring import Ring
+from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
 
 TICK_S = 1.0
 WOKEN_S = 0.1

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from memwatch.domain.snapshot import Level
-from memwatch.runtime.target import META_FILE
+from memwatch.runtime.runs.target import META_FILE
 
 FORMAT = 1
 

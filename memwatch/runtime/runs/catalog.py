@@ -13,10 +13,10 @@ from memwatch.domain.snapshot import PAST
 from memwatch.host.lock import holder
 from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run
-from memwatch.runtime.meta import Meta, read_meta
-from memwatch.runtime.target import GUARD_LOCK, socket_of
-from memwatch.runtime.thin_client import status_json
-from memwatch.runtime.writer import writer_of
+from memwatch.runtime.protocol.thin_client import status_json
+from memwatch.runtime.runs.meta import Meta, read_meta
+from memwatch.runtime.runs.target import GUARD_LOCK, socket_of
+from memwatch.runtime.runs.writer import writer_of
 
 GONE = "gone"
 """Nobody watches, and its directory is no run any more."""

@@ -18,11 +18,11 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime.facts import GuardFacts, RunFacts
-from memwatch.runtime.ring import Ring
-from memwatch.runtime.snapshot_builder import SnapshotBuilder
-from memwatch.runtime.target import GUARD_LOCK, run_key
-from memwatch.runtime.writer import writer_of
+from memwatch.runtime.runs.target import GUARD_LOCK, run_key
+from memwatch.runtime.runs.writer import writer_of
+from memwatch.runtime.views.facts import GuardFacts, RunFacts
+from memwatch.runtime.views.ring import Ring
+from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
 
 FAULTS_KEPT = 50
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from memwatch.config.locations import socket_path
 from memwatch.domain.clock import Clock
 from memwatch.domain.snapshot import Snapshot
-from memwatch.runtime.meta import Meta, read_meta, write_meta
+from memwatch.runtime.runs.meta import Meta, read_meta, write_meta
 
 _EVERY_US = 60_000_000
 _ENDS = {"ended": "done", "crashed": "crashed", "killed": "killed"}

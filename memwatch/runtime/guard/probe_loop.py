@@ -22,9 +22,9 @@ from memwatch.host.limits import host_memory, memory_limits
 from memwatch.host.process import Identity
 from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.probe import TreeProbe
+from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
-from memwatch.runtime.recorder import Recorder
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 
 _SLOW_S = 10.0
 _GONE_S = 5.0

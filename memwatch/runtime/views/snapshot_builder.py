@@ -30,11 +30,11 @@ from memwatch.domain.snapshot import (
 from memwatch.domain.text import inert
 from memwatch.domain.units import window_label
 from memwatch.engine.levels import level_of
-from memwatch.runtime.checkpoint_view import CheckpointView, cadence_of
-from memwatch.runtime.facts import GuardFacts, RunFacts
-from memwatch.runtime.intervention_view import InterventionView
-from memwatch.runtime.limits_view import limits_of
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.checkpoint_view import CheckpointView, cadence_of
+from memwatch.runtime.views.facts import GuardFacts, RunFacts
+from memwatch.runtime.views.intervention_view import InterventionView
+from memwatch.runtime.views.limits_view import limits_of
+from memwatch.runtime.views.ring import Ring
 
 CONTRACT_WINDOWS = ("60s", "10min", "24h")
 _EVENTS_SHOWN = 12

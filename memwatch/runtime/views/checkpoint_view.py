@@ -14,7 +14,7 @@ from memwatch.analytics.told import Instant
 from memwatch.config.schema import CheckpointCadence, Lights
 from memwatch.domain.record import figure
 from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 from memwatch.wal.manifest import RunManifest
 
 _NAMED = 8

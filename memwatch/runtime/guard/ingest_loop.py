@@ -12,9 +12,9 @@ from pathlib import Path
 from memwatch.domain.record import Batch
 from memwatch.ingest.tailer import LogTailer
 from memwatch.ingest.watcher import Watcher
-from memwatch.runtime.history_feed import HistoryFeed
+from memwatch.runtime.guard.history_feed import HistoryFeed
 from memwatch.runtime.lasting import lasting
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 from memwatch.store.historian import Historian
 from memwatch.wal.segment import WAL_DIR, segments
 

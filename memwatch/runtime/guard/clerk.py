@@ -13,11 +13,11 @@ from memwatch.analytics.told import Start
 from memwatch.domain.clock import Clock
 from memwatch.domain.snapshot import PAST, Level, Limits, Snapshot
 from memwatch.domain.units import share_text
+from memwatch.runtime.guard.ledger import Ledger
+from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
-from memwatch.runtime.ledger import Ledger
-from memwatch.runtime.meta_file import MetaFile
-from memwatch.runtime.recorder import Recorder
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.runs.meta_file import MetaFile
+from memwatch.runtime.views.ring import Ring
 
 _PERIOD_S = 1.0
 _BUSY_S = 0.1

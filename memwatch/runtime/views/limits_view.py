@@ -5,7 +5,7 @@ from __future__ import annotations
 from memwatch.config.schema import Profile
 from memwatch.domain.snapshot import Limit, Limits
 from memwatch.host.limits import binding
-from memwatch.runtime.ring import Ring
+from memwatch.runtime.views.ring import Ring
 from memwatch.wal.manifest import RunManifest
 
 
