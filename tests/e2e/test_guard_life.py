@@ -143,7 +143,7 @@ def test_a_loop_with_a_defect_goes_on_and_says_so(
     stage: Stage, module: str, owner: str, method: str, when: str, what: str
 ) -> None:
     puppet = stage.puppet(f"defect-{owner}")
-    place = {"module": f"memwatch.runtime.{module}", "owner": owner, "method": method}
+    place = {"module": f"memwatch.runtime.guard.{module}", "owner": owner, "method": method}
     guard = stage.start(["-c", _DEFECT.format(**place, when=when), str(puppet.run_dir)])
     wait_for(lambda: Attachment(puppet.run_dir).socket.exists(), "the guard")
 
