@@ -114,10 +114,11 @@ def _check(folder: int, shown: str) -> None:
 
 
 def _sweep(tmp: int, before_us: int) -> None:
-    for entry in os.scandir(tmp):
-        with suppress(OSError):
-            if entry.stat(follow_symlinks=False).st_mtime_ns // 1000 < before_us:
-                os.unlink(entry.name, dir_fd=tmp)
+    with os.scandir(tmp) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_mtime_ns // 1000 < before_us:
+                    os.unlink(entry.name, dir_fd=tmp)
 
 
 def _write(folder: int, name: str, text: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -59,7 +60,8 @@ class Spool:
         fd = os.open(self.path / folder, _FOLDER)
         try:
             _check(self.path / folder, os.fstat(fd))
-            return sorted(e.name for e in os.scandir(fd) if not e.name.startswith("."))
+            with os.scandir(fd) as entries:
+                return sorted(entry.name for entry in entries if not entry.name.startswith("."))
         finally:
             os.close(fd)
 
@@ -107,9 +109,11 @@ class Spool:
     def sweep(self, older_than_us: int) -> None:
         """Remove answers and refused files that were written before an instant."""
         for folder in (ACK, BAD):
-            for entry in os.scandir(self.path / folder):
-                if entry.stat(follow_symlinks=False).st_mtime_ns // 1000 < older_than_us:
-                    self._files.discard(Path(entry.path))
+            with os.scandir(self.path / folder) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):  # somebody else was faster
+                        if entry.stat(follow_symlinks=False).st_mtime_ns // 1000 < older_than_us:
+                            self._files.discard(Path(entry.path))
 
 
 def _check(path: Path, found: os.stat_result) -> None:

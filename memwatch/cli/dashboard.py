@@ -104,6 +104,9 @@ def _newest() -> Path:
 
 
 def _ascii_locale() -> bool:
-    import locale
+    """Say whether a locale without Unicode was asked for.
 
-    return "utf" not in locale.getpreferredencoding(False).lower()
+    The interpreter itself turns C into C.UTF-8, so only what a person set counts.
+    """
+    said = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
+    return bool(said) and "utf" not in said.lower()

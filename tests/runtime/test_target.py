@@ -95,6 +95,16 @@ def test_a_copy_gets_a_key_of_its_own(tmp_path: Path) -> None:
     assert guard_socket(copies[0]) != guard_socket(path)
 
 
+def test_a_copy_keeps_its_key_when_the_original_is_removed(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run")
+    know(path)
+    copy = Path(shutil.copytree(path, tmp_path / "copy"))
+    key = run_key(copy, "run-1")
+    know(copy, key)
+    shutil.rmtree(path)
+    assert run_key(copy, "run-1") == key
+
+
 def test_a_moved_run_keeps_its_key(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     know(path)

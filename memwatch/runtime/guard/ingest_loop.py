@@ -79,7 +79,8 @@ class IngestLoop:
     def first_lsn(self) -> int:
         """First number that is on disk now; 1 when none is."""
         try:
-            names = [entry.name for entry in os.scandir(self._wal_dir)]
+            with os.scandir(self._wal_dir) as entries:
+                names = [entry.name for entry in entries]
         except OSError:
             return 1
         return min(segments(names), default=1)

@@ -41,12 +41,19 @@ def run_key(path: Path, run_id: str) -> str:
     A copied directory keeps the run id of its original; it gets a key of its own, so that the two
     never share a lock, a socket or a history. A moved one keeps the key.
     """
-    known = read_json(run_home(run_id) / META_FILE)
     place = os.fspath(path.resolve())
-    original = known.get("path") if known else None
-    if not isinstance(original, str) or original == place or not _holds(original, run_id):
+    copy_key = f"{run_id[:80]}-copy-{sha256(os.fsencode(place)).hexdigest()[:8]}"
+    if _path_of(copy_key) == place:
+        return copy_key  # it was a copy when it was first seen, whatever became of the original
+    original = _path_of(run_id)
+    if original is None or original == place or not _holds(original, run_id):
         return run_id
-    return f"{run_id[:80]}-copy-{sha256(os.fsencode(place)).hexdigest()[:8]}"
+    return copy_key
+
+
+def _path_of(key: str) -> str | None:
+    path = (read_json(run_home(key) / META_FILE) or {}).get("path")
+    return path if isinstance(path, str) else None
 
 
 def _holds(path: str, run_id: str) -> bool:
