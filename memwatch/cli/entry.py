@@ -21,13 +21,19 @@ COMMANDS = {
     "inspect": "read a run once and report what it holds, damage included",
 }
 
-_HEAD = """usage: memwatch [TARGET] [--view]
+_HEAD = """usage: memwatch [TARGET] [--view] [--theme NAME] [--ascii] [--refresh S]
        memwatch COMMAND [--help]
 
 Watches the memory of autonomous agents that run for hours.
 
 Without a command the dashboard opens: on TARGET (a run directory, or the id of a run that
 `memwatch ls` shows), else on the newest run that is alive.
+
+dashboard options:
+  --view         look only: no key acts on the agent
+  --theme NAME   memwatch, plain16, or one of your own (default: by the terminal)
+  --ascii        draw with ASCII characters only
+  --refresh S    seconds between two frames (default 1, over SSH 2)
 
 commands:
 """

@@ -16,7 +16,7 @@ RUN_LOCK = "run.lock"
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _PID_BYTES = 20
-_TRIES = 5
+_TRIES = 25
 _RETRY_S = 0.02
 """Somebody who only looks (`holder`) has the lock for an instant: that is no reason to give up."""
 

@@ -21,6 +21,7 @@ class Page:
 
     def __init__(self) -> None:
         self._first: int | None = None
+        self._oldest: int | None = None
         self._height = 0
 
     def newest(self, items: Sequence[Item], height: int, key: Callable[[Item], int]) -> list[Item]:
@@ -30,8 +31,11 @@ class Page:
         >>> [page.newest(range(count), 6, int) for count in (8, 9, 10)]
         [[2, 3, 4, 5, 6, 7], [5, 6, 7, 8], [5, 6, 7, 8, 9]]
         """
+        oldest = key(items[0]) if items else None
+        if oldest is not None and self._oldest is not None and oldest < self._oldest:
+            self._height = 0  # what came before was filled in: begin anew with a full page
         start = self._start(items, height, key)
-        self._height = height
+        self._height, self._oldest = height, oldest
         self._first = key(items[start]) if start else None
         return list(items[start:])
 
