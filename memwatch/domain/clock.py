@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+_wall_ns, _clock_ns = time.time_ns, time.clock_gettime_ns  # bound once: read twice an append
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -29,11 +30,11 @@ class SystemClock:
 
     def wall_us(self) -> int:
         """Microseconds since the epoch, UTC."""
-        return time.time_ns() // 1000
+        return _wall_ns() // 1000
 
     def boot_us(self) -> int:
         """Microseconds since boot, suspended time included."""
-        return time.clock_gettime_ns(_BOOT_CLOCK) // 1000
+        return _clock_ns(_BOOT_CLOCK) // 1000
 
 
 class ManualClock:
