@@ -93,10 +93,6 @@ class SegmentFile:
         """Bytes of the incomplete line at the end."""
         return self._stream.torn_bytes
 
-    def unread_bytes(self) -> int:
-        """Bytes that the file holds behind what was read."""
-        return max(os.fstat(self._fd).st_size - self._read_to.end, 0)
-
     def standing(self) -> Standing:
         """Say whether the name still leads to this file."""
         try:
