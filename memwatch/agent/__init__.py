@@ -1,11 +1,11 @@
 """What an agent embeds: log writer, tiers, checkpoints, control. Stdlib and msgspec only."""
 
-from memwatch.agent.checkpoint import Cadence
-from memwatch.agent.control import Operation
+from memwatch.agent.checkpoints.checkpointer import Cadence
+from memwatch.agent.control.listener import Operation
 from memwatch.agent.log import LogWriter
+from memwatch.agent.memory.tiers import Entry, Keep, Tier, Tiers
 from memwatch.agent.run import Run, RunOptions
-from memwatch.agent.spans import Experiment, Span
-from memwatch.agent.tiers import Entry, Keep, Tier, Tiers
+from memwatch.agent.work.spans import Experiment, Span
 
 __all__ = [
     "Cadence",

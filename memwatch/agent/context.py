@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ class Context:
     files: Files
     experiment: int | None = None
     """Number of the experiment in progress."""
+    phase: str = ""
+    """Phase that the agent declared last (R10)."""
+    check_writable: Callable[[], None] = lambda: None
+    """Raises ReadOnlyError where the run must not change now."""
 
     def record(self, kind: str, members: dict[str, Any]) -> int:
         """Append a record of any kind; the number of the experiment in progress goes with it."""

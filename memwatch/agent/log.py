@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -48,8 +49,11 @@ class LogWriter:
         clock: Clock | None = None,
         segment_bytes: int = SEGMENT_BYTES,
         files: Files = SYSTEM_FILES,
+        before_sync: Callable[[], None] = lambda: None,
     ) -> None:
         self._dir = wal_dir
+        self._before_sync = before_sync
+        """Brings to the device what the records point at; raises OSError."""
         self._always = durability == "always"
         self._segment_bytes = segment_bytes
         self._files = files
@@ -282,6 +286,7 @@ class LogWriter:
             if self._last_lsn != upto:  # that one did not count as the first pending
                 self._wake_thread()
             try:
+                self._before_sync()
                 for other in retired:
                     self._files.sync_data(other)
                 if fd != _CLOSED:

@@ -27,15 +27,15 @@ from typing import Any
 import msgspec
 
 import memwatch
-from memwatch.agent.checkpoint import Cadence, Checkpointer, Kind
+from memwatch.agent.checkpoints.checkpointer import Cadence, Checkpointer, Kind
 from memwatch.agent.context import Context
-from memwatch.agent.control import ControlListener, Operation
+from memwatch.agent.control.listener import ControlListener, Operation
 from memwatch.agent.files import SYSTEM_FILES, Files
 from memwatch.agent.log import Durability, LogWriter
+from memwatch.agent.memory.tiers import Keep, Tiers
 from memwatch.agent.past import known_run, last_experiment
 from memwatch.agent.sampler import Sampler
-from memwatch.agent.spans import Experiment, Span, Spanning
-from memwatch.agent.tiers import Keep, Tiers
+from memwatch.agent.work.spans import Experiment, Span, Spanning
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.host.lock import RUN_LOCK, FileLock
 from memwatch.host.process import identity_of

@@ -6,7 +6,7 @@ import re
 import threading
 from pathlib import Path
 
-from memwatch.agent.tiers import Recorder, Tiers
+from memwatch.agent.memory.tiers import Recorder, Tiers
 from memwatch.domain.errors import LogError
 
 AT_LEAST_S = 60.0

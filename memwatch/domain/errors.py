@@ -6,7 +6,11 @@ MemwatchError
  │   └─ ConfigError       a settings file with an unknown key or a wrong value
  ├─ LogError              the log writer could not append; nothing acknowledged was lost
  ├─ StoreError            the history could not be written or read; the live view goes on
- └─ SessionError          the other end of a session is gone or speaks another protocol
+ ├─ SessionError          the other end of a session is gone or speaks another protocol
+ ├─ ReadOnlyError         a change was refused, as the run is read-only now
+ ├─ UnkeepableError       a value that a log cannot hold; also a TypeError
+ ├─ DamagedError          a file of a run does not hold what was written
+ └─ RecoveryError         a run cannot be recovered: two runs mixed, or a newer format
 """
 
 
@@ -36,3 +40,19 @@ class StoreError(MemwatchError):
 
 class SessionError(MemwatchError):
     """The session ended: the guard is gone, or speaks another protocol."""
+
+
+class ReadOnlyError(MemwatchError):
+    """The run is read-only now: the change was refused, nothing was logged or applied."""
+
+
+class UnkeepableError(MemwatchError, TypeError):
+    """A value that a log cannot hold; nothing was logged or applied."""
+
+
+class DamagedError(MemwatchError):
+    """A file of a run does not hold what was written; the message names it."""
+
+
+class RecoveryError(MemwatchError):
+    """A run cannot be recovered by this version; nothing was changed."""

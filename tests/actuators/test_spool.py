@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from memwatch.actuators.spool import Spool
+from memwatch.agent.control.spool import Spool as AgentSpool
 from memwatch.agent.files import SYSTEM_FILES
-from memwatch.agent.spool import Spool as AgentSpool
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
 from memwatch.wal.spool_format import DEADLINE_US, MAX_BYTES, TTL_US

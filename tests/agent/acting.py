@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memwatch.agent.control import ControlListener, Operation
+from memwatch.agent.control.listener import ControlListener, Operation
 from memwatch.domain.clock import ManualClock
 from tests.agent.reading import context_at, read_log
 from tests.faults.failing_files import FailingFiles

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from memwatch.agent.checkpoint import Cadence, Checkpointer
+from memwatch.agent.checkpoints.checkpointer import Cadence, Checkpointer
 from memwatch.agent.context import Context
-from memwatch.agent.tiers import Keep, Tiers
+from memwatch.agent.memory.tiers import Keep, Tiers
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
 from memwatch.wal import codec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from memwatch.agent.memory.tiers import Keep, Tiers
 from memwatch.agent.sampler import Sampler, own_memory
-from memwatch.agent.tiers import Keep, Tiers
 from memwatch.domain.errors import LogError
 from tests.agent.reading import context_at, read_log
 from tests.waiting import until

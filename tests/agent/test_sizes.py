@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from memwatch.agent.sizes import deep_bytes
+from memwatch.agent.memory.sizes import deep_bytes
 
 
 class Packed(Struct):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memwatch.agent.control import ControlListener
+from memwatch.agent.control.listener import ControlListener
 from memwatch.wal.spool_format import MAX_BYTES
 from tests.agent.acting import Agent
 from tests.agent.reading import context_at

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from memwatch.agent.sizes import deep_bytes
-from memwatch.agent.tiers import ENTRY_BYTES, Entry, Keep, Tier, Tiers
+from memwatch.agent.memory.sizes import deep_bytes
+from memwatch.agent.memory.tiers import ENTRY_BYTES, Entry, Keep, Tier, Tiers
 from memwatch.domain.errors import LogError
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.agent.checkpoint import Checkpointer
-from memwatch.agent.tiers import Keep, Tiers
+from memwatch.agent.checkpoints.checkpointer import Checkpointer
+from memwatch.agent.memory.tiers import Keep, Tiers
 from memwatch.ingest.checkpoint_scan import OnDisk, scan_checkpoints
 from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, full_lsn
 from tests.agent.reading import context_at

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from memwatch.actuators.spool import Spool
+from memwatch.agent.control.spool import Spool as AgentSpool
 from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.log import LogWriter
-from memwatch.agent.spool import Spool as AgentSpool
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
 from memwatch.domain.errors import SessionError

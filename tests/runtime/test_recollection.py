@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memwatch.actuators.spool import Spool
+from memwatch.agent.control.spool import Spool as AgentSpool
 from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.log import LogWriter
-from memwatch.agent.spool import Spool as AgentSpool
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.runtime.guard.ledger import GRACE_US, Ledger

@@ -2,7 +2,7 @@
 
 Every change is logged before it is applied, with the bytes the entry holds afterwards (R7).
 Retention is by count of groups (R1) and, where a cap is given, by bytes (R2). Sizes come from
-`memwatch.agent.sizes`. Values are not to be changed after they were put: put them again.
+`memwatch.agent.memory.sizes`. Values are not to be changed after they were put: put them again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from memwatch.agent.sizes import deep_bytes
+from memwatch.agent.memory.sizes import deep_bytes
 
 INLINE_BYTES = 4_000
 """A value up to this size stands in its log record; a larger one waits for a checkpoint."""

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from memwatch.agent.checkpoints.prune import Pruner
+from memwatch.agent.checkpoints.write import Header, Written, state_hashes, write_delta, write_full
 from memwatch.agent.context import Context
-from memwatch.agent.prune import Pruner
-from memwatch.agent.snapshot import Header, Written, state_hashes, write_delta, write_full
-from memwatch.agent.tiers import Tiers
+from memwatch.agent.memory.tiers import Tiers
 from memwatch.domain.errors import LogError
 from memwatch.wal.segment import CHECKPOINT_DIR, delta_name, full_name
 

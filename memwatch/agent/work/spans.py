@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from memwatch.agent.tiers import Recorder
+from memwatch.agent.memory.tiers import Recorder
 from memwatch.domain.errors import LogError
 
 Status = Literal["done", "kept", "discarded", "failed", "aborted"]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from memwatch.agent.files import Files
-from memwatch.agent.tiers import Entry, Tier, Tiers
+from memwatch.agent.memory.tiers import Entry, Tier, Tiers
 from memwatch.domain.clock import Clock
 from memwatch.wal import codec
 from memwatch.wal.manifest import CheckpointFile, CheckpointManifest, TierTotals

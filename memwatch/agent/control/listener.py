@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from memwatch.agent.context import Context
-from memwatch.agent.spool import RefusedError, Spool
+from memwatch.agent.control.spool import RefusedError, Spool
 from memwatch.domain.command import FINAL_STATES
 from memwatch.domain.errors import LogError
 from memwatch.domain.text import inert

@@ -1,0 +1,1 @@
+"""Checkpoints: when one is due, how it is captured, written, committed, pruned."""

@@ -1,0 +1,124 @@
+"""One value of a tier, wherever the value is now, and what purges and recovery must know of it.
+
+A value is *resident* as an object (`value`) or as its canonical text (`packed`); else it lies in a
+blob, or only its source is known and it is made again when asked for (R4). Where it is makes no
+difference to the state of the run, so moving it is not logged entry by entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+
+class Absent:
+    """Type of ABSENT; None is a value like any other."""
+
+    def __repr__(self) -> str:
+        """Return its name."""
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+"""In place of a value that is not in memory as an object."""
+
+
+class Source(Struct, frozen=True):
+    """How a rebuildable value is made: a builder's name (`RunOptions.builders`), its arguments."""
+
+    by: str
+    args: dict[str, Any] = {}
+
+
+class Blob(Struct, frozen=True):
+    """A canonical value on disk, named by its content."""
+
+    sha256: str
+    """Of the canonical text; hexadecimal; the name of the file."""
+    bytes: int
+    """Length of the canonical text, not of the file."""
+
+
+class Entry(Struct, kw_only=True):
+    """One value of a tier.
+
+    A change makes a new Entry, so that a checkpoint may hold the old one while it writes; only
+    where the value is (`value`, `packed`, `blob`, `bytes`) and `heat` change in place.
+    """
+
+    key: str
+    lsn: int
+    """Of its last change: what makes replay idempotent."""
+    bytes: int
+    """What it holds in memory now: itself, key, and the value as far as it is resident."""
+    digest: str
+    """SHA-256, hexadecimal, of the canonical value; of the canonical source where it has one."""
+    type: str = ""
+    """Empty for JSON-like values, `bytes`, or the name of one of the run's types."""
+    value: Any = ABSENT
+    packed: bytes | None = None
+    """The canonical value (compressed or not, see `compression.unpack`) in place of the object."""
+    blob: Blob | None = None
+    """Where the value as of `lsn` lies on disk, if it does."""
+    source: Source | None = None
+    """Present for a rebuildable entry: its source stands for its value in log and checkpoints."""
+    tokens: int | None = None
+    importance: float = 0.5
+    experiment: int | None = None
+    """What retention by experiments counts it under."""
+    phase: str = ""
+    """Phase of the run when it was put."""
+    born_us: int = 0
+    """Boot clock of its last change, of this boot: TTL and idle time count from here."""
+    ttl_us: int | None = None
+    heat: Any = None
+    """Accesses of the last 24 h by hour (`memory.heat.Heat`), None before the first."""
+
+    @property
+    def rebuildable(self) -> bool:
+        """Whether it can be made again from its source (R4)."""
+        return self.source is not None
+
+    @property
+    def resident(self) -> bool:
+        """Whether the value is in memory."""
+        return self.value is not ABSENT or self.packed is not None
+
+
+class Change(Struct, kw_only=True):
+    """What happened to a key since the last checkpoint, net."""
+
+    lsn: int
+    """Of its last change."""
+    was_present: bool
+    """Whether the checkpoint before knows the key."""
+    base_lsn: int = 0
+    """`lsn` of the entry as that checkpoint knows it: what `ops` apply to."""
+    ops: list[dict[str, Any]] | None = None
+    """All differences since then, in order; None: only the whole value says it."""
+    ops_bytes: int = 0
+
+
+How = Literal["expired", "oldest", "least_accessed", "compress", "reclaim"]
+Cause = Literal["retention", "share_cap", "pressure", "engine", "operator", "phase", "agent"]
+
+
+class Keep(Struct, frozen=True, kw_only=True):
+    """What a tier keeps (R1, R2); None is without limit."""
+
+    count: int | None = None
+    """Entries."""
+    experiments: int | None = None
+    """Entries of the last so many experiments stay complete."""
+    ttl_s: float | None = None
+    bytes: int | None = None
+    """Most bytes in memory; over it the oldest leave memory. None: the run's share cap."""
+    delete: bool = True
+    """False: nothing that retention or a purge takes is deleted, only moved to disk (`verified`)."""
+    intermediate: bool = False
+    """Its entries are the first to go once the phase they were put in is over (R3)."""
+    importance: float = 0.5
+    """For recovery, from 0 to 1: purges weigh it."""
+    demote_to: str | None = None
+    """Tier that gets a summary of each experiment that leaves."""

@@ -1,0 +1,1 @@
+"""What an agent says about its work: experiments, steps, tool calls, files, external calls."""
