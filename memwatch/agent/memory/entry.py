@@ -12,6 +12,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 
+Text = bytes
+"""Canonical JSON in UTF-8: sorted members, bytes in base64."""
+
+
 class Absent:
     """Type of ABSENT; None is a value like any other."""
 
@@ -57,7 +61,7 @@ class Entry(Struct, kw_only=True):
     type: str = ""
     """Empty for JSON-like values, `bytes`, or the name of one of the run's types."""
     value: Any = ABSENT
-    packed: bytes | None = None
+    packed: Text | None = None
     """The canonical value (compressed or not, see `compression.unpack`) in place of the object."""
     blob: Blob | None = None
     """Where the value as of `lsn` lies on disk, if it does."""
@@ -115,7 +119,7 @@ class Keep(Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     """Most bytes in memory; over it the oldest leave memory. None: the run's share cap."""
     delete: bool = True
-    """False: nothing that retention or a purge takes is deleted, only moved to disk (`verified`)."""
+    """False: what retention or a purge takes is only moved to disk (`verified`)."""
     intermediate: bool = False
     """Its entries are the first to go once the phase they were put in is over (R3)."""
     importance: float = 0.5
