@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-
 Text = bytes
 """Canonical JSON in UTF-8: sorted members, bytes in base64."""
 
