@@ -4,8 +4,25 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Long campaigns run only when they are asked for."""
+    parser.addoption("--campaign", action="store_true", help="run the long campaigns as well")
+
 
 def pytest_configure() -> None:
     """Heed SIGINT: a shell makes what it starts in the background ignore it, children included."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is marked `campaign`, unless asked."""
+    if config.getoption("--campaign"):
+        return
+    long = [item for item in items if item.get_closest_marker("campaign")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
