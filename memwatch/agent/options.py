@@ -1,0 +1,54 @@
+"""What a run is opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memwatch.agent.checkpoints.checkpointer import Cadence
+from memwatch.agent.control.listener import Operation
+from memwatch.agent.log import Durability
+from memwatch.agent.memory.entry import Entry, Keep
+
+KEEP: Mapping[str, Keep] = {
+    "workspace": Keep(count=200, intermediate=True, importance=0.3),
+    "recent": Keep(experiments=5, demote_to="history", importance=0.7),
+    "verified": Keep(delete=False, importance=1.0),
+    "history": Keep(experiments=20, importance=0.5),
+}
+"""The four tiers of an experiment engine, and what they keep unless told otherwise (R1)."""
+
+SHARE_CAP = 0.30
+"""No tier holds more than this share of the memory limit (R2)."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is opened with; only the agent's name must be given."""
+
+    agent: str
+    """Name of the program, for people."""
+    profile: str = "native"
+    """Of the dashboard's settings for agents of this kind."""
+    memory_limit_bytes: int | None = None
+    """What the agent's process tree may use; None leaves it to the dashboard."""
+    keep: Mapping[str, Keep] = msgspec.field(default_factory=lambda: KEEP)
+    """Tiers by name, and what each keeps."""
+    share_cap: float = SHARE_CAP
+    cadence: Cadence = Cadence()
+    """When checkpoints are due (R5)."""
+    operations: Mapping[str, Operation] = msgspec.field(default_factory=dict)
+    """What the agent does on request, besides what every run does."""
+    types: tuple[type, ...] = ()
+    """Classes of values that are not plain JSON: Structs, dataclasses."""
+    builders: Mapping[str, Callable[..., Any]] = msgspec.field(default_factory=dict)
+    """Functions that make a rebuildable value again, by the name its `Source` gives (R4)."""
+    summarize: Callable[[list[Entry]], Any] | None = None
+    """Makes of the entries of an experiment that is demoted what stays of it."""
+    workspace: Path | None = None
+    """Folder that `Run.write_file` writes in."""
+    sample_s: float = 5.0
+    """Between two samples of the tiers, in seconds (R11)."""
+    durability: Durability = "batch"
