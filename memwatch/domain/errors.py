@@ -10,7 +10,8 @@ MemwatchError
  ├─ ReadOnlyError         a change was refused, as the run is read-only now
  ├─ UnkeepableError       a value that a log cannot hold; also a TypeError
  ├─ DamagedError          a file of a run does not hold what was written
- └─ RecoveryError         a run cannot be recovered: two runs mixed, or a newer format
+ ├─ RecoveryError         a run cannot be recovered: two runs mixed, or a newer format
+ └─ CallInDoubtError      a paid call of an earlier start may have been made: a person decides
 """
 
 
@@ -56,3 +57,7 @@ class DamagedError(MemwatchError):
 
 class RecoveryError(MemwatchError):
     """A run cannot be recovered by this version; nothing was changed."""
+
+
+class CallInDoubtError(MemwatchError):
+    """A paid call began in an earlier start and nobody knows how it ended; it was not repeated."""
