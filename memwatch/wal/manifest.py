@@ -67,6 +67,11 @@ class CheckpointManifest(Struct, frozen=True, kw_only=True):
     files: dict[str, CheckpointFile]
     began_us: Whole
     committed_us: Whole
+    experiments: Whole = 0
+    """How many experiments the run had begun, over its life."""
+    open: Whole | None = None
+    """Number of the experiment that was in progress."""
+    phase: str = ""
 
 
 class _Stated(Struct, frozen=True):

@@ -1,0 +1,101 @@
+r"""What stands inside a checkpoint, format 1: the line of a tier file, the names of files.
+
+A full checkpoint is a directory. Each tier has a file `<tier>.jsonl`, `.jsonl.gz` or `.jsonl.zst`
+with one JSON object a line, an entry each, in the tier's order (oldest first):
+
+    {"key":"call/7","lsn":42,"bytes":310,"importance":0.5,"x":3,"value":{"ratio":2.5}}\n
+
+`key`, `lsn`  the entry, and the number of the record that changed it last
+`bytes`       what it holds in memory when its value is there
+`importance`  for recovery, from 0 to 1
+`tokens`, `type`, `x`, `phase`, `ttl_us`  as in `put` records (`x`: the entry's experiment); left
+              out where they say nothing
+`rebuildable` true for an entry that has a source
+`value`       the canonical value, where it is short
+`blob`, `blob_bytes`  in place of `value`: SHA-256 and length of the canonical text in `blobs/`
+`source`      `{"args":{…},"by":"…"}`, canonical; a rebuildable entry has it in place of `value`. It
+              has a `blob` as well where its value was persisted (a checkpoint of kind `experiment`)
+`heat`        accesses by hour, where there were any
+
+`journal.jsonl` holds log lines (`memwatch.wal.codec`): files and calls that recovery must know of.
+`MANIFEST.json` (`memwatch.wal.manifest`) names the files, their sizes and hashes.
+
+An incremental checkpoint is one file of log lines, by lsn: `put`, `update`, `delete` with the
+members of the log's own records (`x` is the entry's experiment, `phase` stands where it is known),
+and journal records of its range as they were logged. The lsn is that of the key's last change. An
+`update` has `value`, `blob`, `source`, or `diff` with `from`: the lsn of the version that it
+applies to, which is the one that the checkpoint before holds. In one of kind `experiment` a `put`
+may repeat the lsn of an entry that the chain holds already, to add the blob of its value.
+
+Source: requirements R5, R6, R7. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+JOURNAL_FILE: Final = "journal.jsonl"
+SUFFIXES: Final = ("", ".gz", ".zst")
+"""Of compressed files, behind `.jsonl`."""
+
+NOTHING: Final = Raw()
+"""In place of a member that a line has not; compare with `is`."""
+
+_NAME = re.compile(r"(?!journal$)[0-9A-Za-z_][0-9A-Za-z_.-]{0,79}", re.ASCII)
+_TIER_FILE = re.compile(r"(.+)\.jsonl(?:\.gz|\.zst)?", re.DOTALL)
+
+
+class TierLine(Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
+    """One entry. Raw members point into the text they were read from: copy what stays."""
+
+    key: str
+    lsn: int
+    bytes: int
+    importance: float
+    tokens: int | None = None
+    type: str = ""
+    x: int | None = None
+    phase: str = ""
+    ttl_us: int | None = None
+    rebuildable: bool = False
+    value: Raw = NOTHING
+    blob: str = ""
+    blob_bytes: int = 0
+    source: Raw = NOTHING
+    heat: Raw = NOTHING
+
+
+encode_lines = msgspec.json.Encoder().encode_lines
+"""List of TierLine -> bytes, a line feed behind each."""
+decode_lines = msgspec.json.Decoder(TierLine).decode_lines
+"""Bytes of whole lines -> list of TierLine; raises msgspec.DecodeError (a ValueError) or
+UnicodeDecodeError. Unknown members are ignored."""
+
+
+def tier_file(tier: str, suffix: str = "") -> str:
+    """Return the name of a tier's file; raises ValueError for a tier that no file can be named by.
+
+    >>> tier_file("recent", ".zst")
+    'recent.jsonl.zst'
+    """
+    if not _NAME.fullmatch(tier):
+        raise ValueError(
+            f"{tier!r} is no name for a tier: letters, digits, - _ . and not 'journal'"
+        )
+    return f"{tier}.jsonl{suffix}"
+
+
+def tier_of(name: str) -> tuple[str, str] | None:
+    """Return tier and suffix that a file's name states, or None when it is no tier's file.
+
+    >>> tier_of("recent.jsonl.zst"), tier_of("journal.jsonl"), tier_of("../x.jsonl")
+    (('recent', '.zst'), None, None)
+    """
+    match = _TIER_FILE.fullmatch(name)
+    if match is None or not _NAME.fullmatch(match[1]):
+        return None
+    return match[1], name[len(match[1]) + len(".jsonl") :]
