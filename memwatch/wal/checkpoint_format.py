@@ -6,7 +6,7 @@ with one JSON object a line, an entry each, in the tier's order (oldest first):
     {"key":"call/7","lsn":42,"bytes":310,"importance":0.5,"x":3,"value":{"ratio":2.5}}\n
 
 `key`, `lsn`  the entry, and the number of the record that changed it last
-`bytes`       what it holds in memory when its value is there
+`bytes`       what it holds in memory with its value there as an object
 `importance`  for recovery, from 0 to 1
 `tokens`, `type`, `x`, `phase`, `ttl_us`  as in `put` records (`x`: the entry's experiment); left
               out where they say nothing
@@ -15,7 +15,7 @@ with one JSON object a line, an entry each, in the tier's order (oldest first):
 `blob`, `blob_bytes`  in place of `value`: SHA-256 and length of the canonical text in `blobs/`
 `source`      `{"args":{…},"by":"…"}`, canonical; a rebuildable entry has it in place of `value`. It
               has a `blob` as well where its value was persisted (a checkpoint of kind `experiment`)
-`heat`        accesses by hour, where there were any
+`heat`        accesses of the last 24 hours, the hour in progress first; at most 24 counts
 
 `journal.jsonl` holds log lines (`memwatch.wal.codec`): files and calls that recovery must know of.
 `MANIFEST.json` (`memwatch.wal.manifest`) names the files, their sizes and hashes.
@@ -66,7 +66,7 @@ class TierLine(Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
     blob: str = ""
     blob_bytes: int = 0
     source: Raw = NOTHING
-    heat: Raw = NOTHING
+    heat: list[int] | None = None
 
 
 encode_lines = msgspec.json.Encoder().encode_lines
