@@ -5,7 +5,8 @@ from memwatch.agent.control.listener import Operation
 from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.tiers import Entry, Keep, Tier, Tiers
 from memwatch.agent.run import Run, RunOptions
-from memwatch.agent.work.spans import Experiment, Span
+from memwatch.agent.work.experiment import Experiment
+from memwatch.agent.work.spans import Span
 
 __all__ = [
     "Cadence",

@@ -110,6 +110,18 @@ class Journal:
         with self.lock:
             return {p: line[2] for p, line in self._files.items() if not _is_delete(line)}
 
+    def file(self, path: str) -> Members | None:
+        """Return the newest record of a file, None for one that the log does not know."""
+        with self.lock:
+            line = self._files.get(path)
+            return None if line is None or _is_delete(line) else line[2]
+
+    def newest_file(self) -> Members | None:
+        """Return the newest record of any file, a deletion too: it may not have been done yet."""
+        with self.lock:
+            newest = max(self._files.values(), key=lambda line: line[0], default=None)
+            return None if newest is None else newest[2]
+
     def calls(self) -> list[Members]:
         """Return the newest record of each call that is not settled, oldest first.
 

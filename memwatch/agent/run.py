@@ -17,8 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -31,11 +30,13 @@ from memwatch.agent.checkpoints.checkpointer import Cadence, Checkpointer, Kind
 from memwatch.agent.context import Context
 from memwatch.agent.control.listener import ControlListener, Operation
 from memwatch.agent.files import SYSTEM_FILES, Files
+from memwatch.agent.journal import Journal
 from memwatch.agent.log import Durability, LogWriter
 from memwatch.agent.memory.tiers import Keep, Tiers
 from memwatch.agent.past import known_run, last_experiment
 from memwatch.agent.sampler import Sampler
-from memwatch.agent.work.spans import Experiment, Span, Spanning
+from memwatch.agent.work.experiment import Experiment, ExperimentBlock, Experiments, Hooks
+from memwatch.agent.work.spans import SpanBlock, Spans
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.host.lock import RUN_LOCK, FileLock
 from memwatch.host.process import identity_of
@@ -81,9 +82,18 @@ class Run:
         self._operations = {"checkpoint": self._checkpoint_operation(), **options.operations}
         self._sampler = Sampler(self.tiers, self.record, period_s=options.sample_s)
         self._control = ControlListener(context, self._operations)
-        self.experiments = last_experiment(context.path / WAL_DIR)
-        """Number of the newest experiment, over the life of the run."""
-        self._spans = 0
+        self.journal = Journal()
+        self.journal.experiments = last_experiment(context.path / WAL_DIR)
+        self._spans = Spans(context, lambda: None)
+        hooks = Hooks(
+            gate=lambda: None,
+            gate_async=_nothing,
+            phase_changed=lambda: None,
+            ended=self._experiment_ended,
+            safe_point=self.safe_point,
+            aborting=_Never,
+        )
+        self._experiments = Experiments(context, self.journal, hooks)
 
     @classmethod
     def open(
@@ -116,6 +126,11 @@ class Run:
             raise
         return run
 
+    @property
+    def experiments(self) -> int:
+        """Number of the newest experiment, over the life of the run."""
+        return self.journal.experiments
+
     def note(self, text: str) -> None:
         """Leave a line for people."""
         self.record("note", {"text": text})
@@ -132,37 +147,17 @@ class Run:
         if kind is not None:
             self.checkpoints.take(kind)
 
-    @contextmanager
-    def experiment(self, title: str, phase: str) -> Iterator[Experiment]:
-        """Span of one experiment; an exception makes it `failed`, an interruption `aborted`."""
-        if self._context.experiment is not None:
-            raise RuntimeError(f"experiment {self._context.experiment} has not ended yet")
-        number, began_us = self.experiments + 1, self._context.clock.boot_us()
-        self.record("experiment.begin", {"x": number, "title": title, "phase": phase})
-        self.experiments = self._context.experiment = number
-        current = Experiment(number, title, phase)
-        try:
-            yield current
-        except Exception:
-            current.status = "failed"
-            raise
-        except BaseException:
-            current.status = "aborted"
-            raise
-        finally:
-            try:
-                self._end_experiment(current, began_us)
-            finally:
-                self._context.experiment = None
-        self.safe_point()
+    def experiment(self, title: str, phase: str) -> ExperimentBlock:
+        """Return an experiment for `with`, `async with`, or to decorate a function."""
+        return ExperimentBlock(self._experiments, title, phase)
 
-    def step(self, name: str) -> Spanning:
-        """Span of one step of the agent's work, for `with`."""
-        return Spanning(self.record, "step", self._span("s", name))
+    def step(self, name: str) -> SpanBlock:
+        """Return a step of the agent's work, used as an experiment is."""
+        return SpanBlock(self._spans, "step", name)
 
-    def tool(self, name: str) -> Spanning:
-        """Span of one tool call, for `with`."""
-        return Spanning(self.record, "tool", self._span("t", name))
+    def tool(self, name: str) -> SpanBlock:
+        """Return a tool call, used as an experiment is."""
+        return SpanBlock(self._spans, "tool", name)
 
     def close(self, status: str = "done", reason: str = "") -> None:
         """Say how the run ended, and let go of the directory; more than once does no harm."""
@@ -235,18 +230,11 @@ class Run:
         self._control.start()
         self._sampler.start()
 
-    def _end_experiment(self, current: Experiment, began_us: int) -> None:
+    def _experiment_ended(self, experiment: Experiment) -> None:
         for tier in self.tiers.values():
             tier.log_accesses()
-        about = {"title": current.title, "status": current.status, "metrics": current.metrics}
-        took_us = self._context.clock.boot_us() - began_us
-        self.record("experiment.end", {**about, "duration_us": took_us})
-        if current.status != "aborted":
+        if experiment.status != "aborted":
             self.checkpoints.experiment_finished()
-
-    def _span(self, prefix: str, name: str) -> Span:
-        self._spans += 1
-        return Span(f"{prefix}{self._spans}", name)
 
     def _checkpoint_operation(self) -> Operation:
         about, args = "save the state of all tiers", {"kind": "full or incremental"}
@@ -262,6 +250,14 @@ class Run:
             raise ValueError(outcome.reason)
         result: dict[str, Any] = msgspec.to_builtins(outcome)
         return {name: result[name] for name in ("id", "kind", "path", "bytes", "sha256")}
+
+
+async def _nothing() -> None:
+    return
+
+
+class _Never(BaseException):
+    """Nothing is aborted."""
 
 
 def _new_run_id(agent: str, clock: Clock) -> str:

@@ -1,51 +1,65 @@
-"""What an agent is doing now: an experiment, and inside it steps and tool calls."""
+"""Steps and tool calls: what the agent does now, inside an experiment or outside of one."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from types import TracebackType
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from memwatch.agent.memory.tiers import Recorder
+from memwatch.agent.context import Context
+from memwatch.agent.work.block import Block
 from memwatch.domain.errors import LogError
 
-Status = Literal["done", "kept", "discarded", "failed", "aborted"]
-
-
-class Experiment(Struct):
-    """The experiment in progress; its agent fills in how it went."""
-
-    number: int
-    """Counted from 1 over the life of the run."""
-    title: str
-    phase: str
-    status: Status = "done"
-    metrics: dict[str, float | int | str | None] = {}
+What = Literal["step", "tool"]
 
 
 class Span(Struct):
-    """A step or tool call in progress."""
+    """A step or tool call in progress; its agent may say how it went."""
 
     id: str
     name: str
     status: str = "done"
     bytes_out: int | None = None
+    """Size of what it brought."""
 
 
-class Spanning:
-    """Logs begin and end of a span around a `with` block; an exception makes it `failed`."""
+class Spans:
+    """Makes the steps and tool calls of one start, and numbers them."""
 
-    def __init__(self, record: Recorder, what: Literal["step", "tool"], span: Span) -> None:
-        self._record, self._what, self._span = record, what, span
+    def __init__(self, context: Context, check: Callable[[], None]) -> None:
+        self.record = context.record
+        self.check = check
+        """Called where a span begins: raises when the experiment is to be aborted."""
+        self._numbers = count(1)
+
+    def next(self, what: What, name: str) -> Span:
+        """Return a span with an id that no other of this start has."""
+        return Span(f"{what[0]}{next(self._numbers)}", name)
+
+
+class SpanBlock(Block[Span]):
+    """Logs begin and end of a span; an exception makes it `failed`, and goes on."""
+
+    def __init__(self, spans: Spans, what: What, name: str) -> None:
+        super().__init__(name)
+        self._spans, self._what = spans, what
+        self._span: Span | None = None
         self._began_ns = 0
 
+    def again(self, name: str) -> SpanBlock:
+        """Return a block of the same kind, not begun."""
+        return SpanBlock(self._spans, self._what, name)
+
     def __enter__(self) -> Span:
-        """Begin."""
-        span = self._span
-        self._record(f"{self._what}.begin", {"id": span.id, "name": span.name})
+        """Begin; raises LogError, and what aborts the experiment."""
+        self._spans.check()
+        span = self._span = self._spans.next(self._what, self.name)
+        self._spans.record(f"{self._what}.begin", {"id": span.id, "name": span.name})
         self._began_ns = time.monotonic_ns()
         return span
 
@@ -57,6 +71,7 @@ class Spanning:
     ) -> None:
         """End."""
         span = self._span
+        assert span is not None
         members: dict[str, Any] = {
             "id": span.id,
             "name": span.name,
@@ -66,7 +81,7 @@ class Spanning:
         if span.bytes_out is not None:
             members["bytes_out"] = span.bytes_out
         if error is None:
-            self._record(f"{self._what}.end", members)
+            self._spans.record(f"{self._what}.end", members)
         else:
             with suppress(LogError):  # what happened inside matters more
-                self._record(f"{self._what}.end", members)
+                self._spans.record(f"{self._what}.end", members)

@@ -1,0 +1,141 @@
+"""Experiments: the unit that an agent's work, its checkpoints and its retention are counted in.
+
+One is in progress at a time, whichever thread or task holds it; steps, tool calls and values of
+any thread that come meanwhile belong to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Literal
+
+from msgspec import Struct
+
+from memwatch.agent.context import Context
+from memwatch.agent.journal import Journal
+from memwatch.agent.work.block import Block
+from memwatch.domain.errors import LogError
+
+Status = Literal["done", "kept", "discarded", "failed", "aborted"]
+
+
+class Experiment(Struct):
+    """The experiment in progress; its agent fills in how it went."""
+
+    number: int
+    """Counted from 1 over the life of the run."""
+    title: str
+    phase: str
+    status: Status = "done"
+    metrics: dict[str, float | int | str | None] = {}
+
+
+class Hooks(Struct, kw_only=True, frozen=True):
+    """What surrounds an experiment: where it may begin, and what follows its end."""
+
+    gate: Callable[[], None]
+    """Returns when a new experiment may begin; raises what ends the run."""
+    gate_async: Callable[[], Awaitable[None]]
+    phase_changed: Callable[[], None]
+    ended: Callable[[Experiment], None]
+    """Retention, cadence and what else is counted in experiments."""
+    safe_point: Callable[[], None]
+    aborting: type[BaseException]
+    """Unwinds the experiment in progress, and only that."""
+
+
+class Experiments:
+    """Begins and ends the experiments of a run."""
+
+    def __init__(self, context: Context, journal: Journal, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self.current: Experiment | None = None
+        """The one in progress."""
+        self._context = context
+        self._journal = journal
+        self._began_us = 0
+        self._holding = threading.Lock()
+
+    def begin(self, title: str, phase: str) -> Experiment:
+        """Log and begin; raises RuntimeError while another one is in progress, and LogError."""
+        with self._holding:
+            if self.current is not None:
+                raise RuntimeError(f"experiment {self.current.number} has not ended yet")
+            context, number = self._context, self._journal.experiments + 1
+            self._began_us = context.clock.boot_us()
+            members = {"x": number, "title": title, "phase": phase}
+            self._journal.log(context.record, "experiment.begin", members)
+            context.experiment = number
+            self.current = Experiment(number, title, phase)
+        if phase != context.phase:
+            context.phase = phase
+            self.hooks.phase_changed()
+        return self.current
+
+    def end(self, experiment: Experiment) -> None:
+        """Log the end, then do what is counted in experiments; raises LogError."""
+        context = self._context
+        members = {
+            "x": experiment.number,
+            "title": experiment.title,
+            "status": experiment.status,
+            "metrics": experiment.metrics,
+            "duration_us": context.clock.boot_us() - self._began_us,
+        }
+        try:
+            self._journal.log(context.record, "experiment.end", members)
+            self.hooks.ended(experiment)
+        finally:
+            self.current = context.experiment = None
+
+
+class ExperimentBlock(Block[Experiment]):
+    """An experiment around a block of code.
+
+    An exception makes it `failed`, an interruption `aborted`; both go on. An abort that was asked
+    for ends at the block: the code behind it runs.
+    """
+
+    def __init__(self, experiments: Experiments, title: str, phase: str) -> None:
+        super().__init__(title)
+        self._experiments, self._phase = experiments, phase
+        self._experiment: Experiment | None = None
+
+    def again(self, name: str) -> ExperimentBlock:
+        """Return a block of the same phase, not begun."""
+        return ExperimentBlock(self._experiments, name, self._phase)
+
+    def __enter__(self) -> Experiment:
+        """Wait until one may begin, and begin."""
+        self._experiments.hooks.gate()
+        self._experiment = self._experiments.begin(self.name, self._phase)
+        return self._experiment
+
+    async def __aenter__(self) -> Experiment:
+        """Begin; other tasks run while it has to wait."""
+        await self._experiments.hooks.gate_async()
+        self._experiment = self._experiments.begin(self.name, self._phase)
+        return self._experiment
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """End, and come to a safe point."""
+        experiment, hooks = self._experiment, self._experiments.hooks
+        assert experiment is not None
+        swallow = isinstance(error, hooks.aborting)
+        if error is not None:
+            experiment.status = "failed" if isinstance(error, Exception) else "aborted"
+        if error is None or swallow:
+            self._experiments.end(experiment)
+            hooks.safe_point()
+        else:
+            with suppress(LogError):  # what happened inside matters more
+                self._experiments.end(experiment)
+        return swallow

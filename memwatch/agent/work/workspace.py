@@ -1,0 +1,156 @@
+"""Files that the agent writes, in one folder: logged with their content before they change (R7).
+
+The content goes to a blob, then the `file` record, then the file is put in place, atomically. So
+a recovery puts back what is missing, and what was about to be replaced when the agent died; a
+file that somebody else changed is only reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from msgspec import Struct
+
+from memwatch.agent.context import Context
+from memwatch.agent.journal import Journal, Members
+from memwatch.agent.memory.blobs import BlobStore
+from memwatch.agent.memory.entry import Blob
+from memwatch.domain.errors import DamagedError, UsageError
+
+Name = str | PathLike[str]
+
+
+class FileState(Struct, frozen=True):
+    """What became of a file between two starts."""
+
+    path: str
+    """Relative to the workspace."""
+    state: Literal["put back", "missing", "changed"]
+
+
+class Workspace:
+    """The folder that a run's files lie in."""
+
+    def __init__(
+        self, root: Path | None, context: Context, journal: Journal, blobs: BlobStore
+    ) -> None:
+        self._root = None if root is None else root.absolute()
+        self._context, self._journal, self._blobs = context, journal, blobs
+
+    def write(self, name: Name, data: bytes | str) -> Path:
+        """Write a file whole; returns where it lies.
+
+        `name` is relative to the workspace, or lies in it. Raises UsageError for any other,
+        ReadOnlyError, LogError, and OSError when only the last step failed: the log has it then.
+        """
+        self._context.check_writable()
+        path, key = self._place(name)
+        content = data.encode() if isinstance(data, str) else data
+        blob = self._blobs.save(content)
+        members = {"hash": blob.sha256, "bytes": blob.bytes}
+        members |= {"blob": blob.sha256, "blob_bytes": blob.bytes}
+        try:
+            self._log(key, "write", members)
+        except BaseException:
+            self._blobs.release(blob.sha256, self._context.log.last_lsn)
+            raise
+        self._put(path, content)
+        return path
+
+    def wrote(self, name: Name) -> None:
+        """Record a file that a tool wrote: its hash, not its content. Raises OSError."""
+        self._context.check_writable()
+        path, key = self._place(name)
+        digest, size = _hash(path)
+        self._log(key, "seen", {"hash": digest, "bytes": size})
+
+    def delete(self, name: Name) -> None:
+        """Delete a file; raises FileNotFoundError when there is none."""
+        self._context.check_writable()
+        path, key = self._place(name)
+        path.lstat()
+        self._log(key, "delete", {"bytes": 0})
+        self._context.files.unlink(path)
+
+    def restore(self) -> tuple[FileState, ...]:
+        """Make the folder what the log says, as far as it can be told; returns what differed."""
+        if self._root is None:
+            return ()
+        last = self._journal.newest_file() or {}
+        if last.get("op") == "delete" and self._is_undone(last):
+            self._context.files.unlink(self._place(last["path"])[0])
+        found = {key: self._restored(key, m) for key, m in self._journal.files().items()}
+        return tuple(FileState(key, state) for key, state in found.items() if state is not None)
+
+    def _is_undone(self, last: Members) -> bool:
+        """Say whether the last change that was logged was not done: the agent died before it."""
+        try:
+            return _is(self._place(last["path"])[0], last.get("was"))
+        except UsageError:
+            return False
+
+    def _restored(
+        self, key: str, members: Members
+    ) -> Literal["put back", "missing", "changed"] | None:
+        try:
+            path = self._place(key)[0]
+        except UsageError:  # a link stands in its way since
+            return "changed"
+        if _is(path, members.get("hash")):
+            return None
+        there = path.exists() or path.is_symlink()
+        if there and not (members is self._journal.newest_file() and self._is_undone(members)):
+            return "changed"
+        sha, size = members.get("blob"), members.get("blob_bytes")
+        if not isinstance(sha, str) or type(size) is not int:
+            return "changed" if there else "missing"
+        try:
+            self._put(path, self._blobs.load(Blob(sha, size)))
+        except (DamagedError, OSError):
+            return "missing"
+        return "put back"
+
+    def _place(self, name: Name) -> tuple[Path, str]:
+        """Return where a file lies and its name in the log; raises UsageError for outside."""
+        root = self._root
+        if root is None:
+            raise UsageError("this run has no workspace: name a folder in RunOptions(workspace=…)")
+        path = Path(name)
+        if path.is_absolute() and path.is_relative_to(root):
+            path = path.relative_to(root)
+        key = PurePosixPath(path)
+        if path.is_absolute() or ".." in key.parts or not key.parts or "\0" in str(key):
+            raise UsageError(f"{name!s} does not lie in the workspace {root}")
+        place = root / path
+        if not place.parent.resolve().is_relative_to(root.resolve()):
+            raise UsageError(f"{name!s} leads out of the workspace {root} by a link")
+        return place, str(key)
+
+    def _put(self, path: Path, content: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._context.files.replace(path, content)
+
+    def _log(self, key: str, op: str, members: Members) -> None:
+        before = self._journal.file(key)
+        was = {} if before is None else {"was": before.get("hash")}
+        record = {"path": key, "op": op, **members, **was}
+        lsn, freed = self._journal.log(self._context.record, "file", record)
+        for sha in freed:
+            self._blobs.release(sha, lsn)
+
+
+def _hash(path: Path) -> tuple[str, int]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return digest, file.tell()
+
+
+def _is(path: Path, digest: object) -> bool:
+    """Say whether a regular file holds the content of that hash."""
+    try:
+        return isinstance(digest, str) and path.is_file() and _hash(path)[0] == digest
+    except OSError:
+        return False
