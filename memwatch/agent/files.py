@@ -41,12 +41,13 @@ class Files:
         while rest:
             rest = rest[self.write(fd, rest) :]
 
-    def write_new(self, path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    def write_new(self, path: Path, data: bytes, *, mode: int = 0o644, sync: bool = True) -> None:
         """Write a whole file and sync it; a half-written one may stay when this fails."""
         fd = self.open(path, _CREATE, mode)
         try:
             self.write_all(fd, data)
-            self.fsync(fd)
+            if sync:
+                self.fsync(fd)
         finally:
             self.close(fd)
 
