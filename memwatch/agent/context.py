@@ -10,6 +10,7 @@ from typing import Any
 from memwatch.agent.files import Files
 from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import Clock
+from memwatch.domain.errors import LogError
 
 
 @dataclass
@@ -28,8 +29,16 @@ class Context:
     """Phase that the agent declared last (R10)."""
     check_writable: Callable[[], None] = lambda: None
     """Raises ReadOnlyError where the run must not change now."""
+    log_failed: Callable[[LogError], None] = lambda _: None
+    """Told that a record could not be written."""
+    start_id: str = ""
+    """Of this start of the agent."""
 
     def record(self, kind: str, members: dict[str, Any]) -> int:
         """Append a record of any kind; the number of the experiment in progress goes with it."""
         number = self.experiment
-        return self.log.append(kind, members if number is None else {"x": number, **members})
+        try:
+            return self.log.append(kind, members if number is None else {"x": number, **members})
+        except LogError as error:
+            self.log_failed(error)
+            raise
