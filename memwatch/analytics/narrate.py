@@ -1,6 +1,6 @@
 """Records and faults -> events: one inert line of text for a person.
 
-Kinds of events (they decide the mark on a chart): `run`, `experiment`, `phase`,
+Kinds of events (they decide the mark on a chart): `run`, `recovery`, `experiment`, `phase`,
 `checkpoint.full`, `checkpoint.incremental`, `checkpoint.abort`, `purge`, `retention`, `command`,
 `mode`, `error`, `note`, `compact`, `rollback`, `level`, `gap`, `fault`, `process`, `other`.
 """
@@ -75,6 +75,22 @@ _GUARD_KINDS = frozenset({"level", "gap", "engine.decision", "plan", "interventi
 def _run_begin(record: Record) -> Told:
     agent = inert(record.text("agent", "agent"), 40)
     return "run", f"{agent} started, pid {record.number('pid') or '?'}", "notice"
+
+
+def _recovery(record: Record) -> Told:
+    deltas, records = record.number("deltas"), record.number("records")
+    parts = [inert(record.text("full"), 40) or "no full checkpoint"]
+    parts += [f"{deltas} delta{'' if deltas == 1 else 's'}"] if deltas else []
+    parts += [f"{records} record{'' if records == 1 else 's'}"] if records else []
+    text = f"state recovered from {', '.join(parts)}"
+    took = record.number("duration_us")
+    if took is not None:
+        text += f" in {duration_text(took / 1e6)}"
+    lost = record.members.get("lost")
+    if isinstance(lost, list) and lost:
+        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+        return "recovery", f"{text}; lost: {_value(lost[0], 120)}{more}", "error"
+    return "recovery", text, "notice"
 
 
 def _run_end(record: Record) -> Told:
@@ -221,6 +237,7 @@ def _value(value: object, width: int = 20) -> str:
 _TELLERS: dict[str, Callable[[Record], Told | None]] = {
     "run.begin": _run_begin,
     "run.end": _run_end,
+    "recovery": _recovery,
     "experiment.begin": _experiment_begin,
     "experiment.end": _experiment_end,
     "checkpoint.commit": _checkpoint_commit,
