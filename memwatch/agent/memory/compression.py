@@ -57,7 +57,7 @@ class Method(Struct, frozen=True):
         """Begin a stream."""
         if self.suffix == ".gz":
             return zlib.compressobj(self.level, zlib.DEFLATED, _GZIP_WINDOW)
-        return _zstd_compressor(self.level) if self.suffix else _Plain()
+        return _zstd_compressor(self.level) if self.suffix else _PlainWriter()
 
 
 NONE: Final = Method("none", "")
@@ -114,13 +114,18 @@ def unpack(data: bytes, limit_bytes: int) -> bytes:
 
     Never more than `limit_bytes` are made: a small file that claims to be huge is damaged.
     """
-    if data.startswith(_ZSTD_MAGIC):
-        stream = Decompressor(".zst", limit_bytes)
-    else:
-        stream = Decompressor(".gz" if data.startswith(_GZIP_MAGIC) else "", limit_bytes)
-    whole = b"".join(stream.feed(data))
+    return b"".join(unpacked(iter((data,)), limit_bytes))
+
+
+def unpacked(pieces: Iterator[bytes], limit_bytes: int) -> Iterator[bytes]:
+    """Yield what `pack` was given, in pieces: `unpack` for what need not be in memory at once."""
+    first = next(pieces, b"")
+    suffix = ".zst" if first.startswith(_ZSTD_MAGIC) else ""
+    stream = Decompressor(".gz" if first.startswith(_GZIP_MAGIC) else suffix, limit_bytes)
+    yield from stream.feed(first)
+    for piece in pieces:
+        yield from stream.feed(piece)
     stream.finish()
-    return whole
 
 
 def decompressor(suffix: str, limit_bytes: int | None = None) -> Decompressor:
@@ -136,48 +141,57 @@ class Decompressor:
     """
 
     def __init__(self, suffix: str, limit_bytes: int | None = None) -> None:
-        self._errors: tuple[type[Exception], ...] = (zlib.error, EOFError)
+        self._stream, self._errors = _stream(suffix)
         self._left = limit_bytes
-        self._pieces: Callable[[bytes], Iterator[bytes]]
-        if suffix == ".zst":
-            zstd = _zstd()
-            if zstd is None:
-                raise DamagedError("this is compressed with zstd: install backports.zstd")
-            self._errors += (zstd.ZstdError,)
-            limit = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
-            self._stream: Any = zstd.ZstdDecompressor(options=limit)
-            self._pieces = self._zstd_pieces
-        elif suffix == ".gz":
-            self._stream = zlib.decompressobj(_GZIP_WINDOW)
-            self._pieces = self._gzip_pieces
-        elif suffix == "":
-            self._stream = None
-            self._pieces = _plain_pieces
-        else:
-            raise DamagedError(f"nothing is known of files whose name ends with {suffix!r:.20}")
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Take the next bytes; yield what they hold, in pieces."""
         try:
-            if self._stream is not None and self._stream.eof and chunk:
+            if self._stream.eof and chunk:
                 raise DamagedError("bytes follow the end of a compressed stream")
-            for piece in self._pieces(chunk):
+            for piece in self._stream.pieces(chunk):
                 if self._left is not None:
                     self._left -= len(piece)
                     if self._left < 0:
                         raise DamagedError("a stream is longer than it was when it was written")
                 yield piece
-            if self._stream is not None and self._stream.unused_data:
+            if self._stream.unused:
                 raise DamagedError("bytes follow the end of a compressed stream")
         except self._errors as error:
             raise DamagedError(f"a compressed stream is damaged: {error}") from error
 
     def finish(self) -> None:
         """Say that the file is at its end; raises DamagedError when the stream is not."""
-        if self._stream is not None and not self._stream.eof:
+        if not self._stream.complete:
             raise DamagedError("a compressed stream ends too early")
 
-    def _gzip_pieces(self, chunk: bytes) -> Iterator[bytes]:
+
+class _PlainReader:
+    """A stream that is not compressed: any place may be its end."""
+
+    eof = False
+    complete = True
+    unused = b""
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        yield chunk
+
+
+class _GzipReader:
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_GZIP_WINDOW)
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    complete = eof
+
+    @property
+    def unused(self) -> bytes:
+        return self._stream.unused_data
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
         while not self._stream.eof:
             piece = self._stream.decompress(chunk, PIECE_BYTES)
             chunk = self._stream.unconsumed_tail
@@ -185,7 +199,24 @@ class Decompressor:
             if not chunk and len(piece) < PIECE_BYTES:
                 return
 
-    def _zstd_pieces(self, chunk: bytes) -> Iterator[bytes]:
+
+class _ZstdReader:
+    def __init__(self, zstd: Any) -> None:
+        window = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+        self._stream = zstd.ZstdDecompressor(options=window)
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._stream.eof)
+
+    complete = eof
+
+    @property
+    def unused(self) -> bytes:
+        unused: bytes = self._stream.unused_data
+        return unused
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
         while not self._stream.eof:
             yield self._stream.decompress(chunk, PIECE_BYTES)
             chunk = b""
@@ -193,11 +224,24 @@ class Decompressor:
                 return
 
 
-def _plain_pieces(chunk: bytes) -> Iterator[bytes]:
-    yield chunk
+_Errors = tuple[type[Exception], ...]
 
 
-class _Plain:
+def _stream(suffix: str) -> tuple[_PlainReader | _GzipReader | _ZstdReader, _Errors]:
+    """Return a reader, and what it raises for damage."""
+    if suffix == "":
+        return _PlainReader(), ()
+    if suffix == ".gz":
+        return _GzipReader(), (zlib.error,)
+    if suffix != ".zst":
+        raise DamagedError(f"nothing is known of files whose name ends with {suffix!r:.20}")
+    zstd = _zstd()
+    if zstd is None:
+        raise DamagedError("this is compressed with zstd: install backports.zstd to read it")
+    return _ZstdReader(zstd), (zstd.ZstdError,)
+
+
+class _PlainWriter:
     """A stream that is not compressed."""
 
     def compress(self, data: bytes, /) -> bytes:
