@@ -42,6 +42,8 @@ class Journal:
 
     def __init__(self, lock: threading.RLock | None = None) -> None:
         self.lock = lock or threading.RLock()
+        self.freed: Callable[[str, int], None] = lambda _sha, _lsn: None
+        """Called by `log` for a reference to a blob that a record ended."""
         self.last_lsn = 0
         """Newest record that was taken."""
         self.experiments = 0
@@ -57,13 +59,13 @@ class Journal:
         self._given_up: int | None = None
         """Experiment of this start that failed or was aborted, until the next one begins."""
 
-    def log(
-        self, record: Callable[[str, Members], int], kind: str, members: Members
-    ) -> tuple[int, list[str]]:
-        """Append a record with `record`, then take it; returns its lsn, and what `take` does."""
+    def log(self, record: Callable[[str, Members], int], kind: str, members: Members) -> int:
+        """Append a record with `record`, then take it; returns its lsn."""
         with self.lock:
             lsn = record(kind, members)
-            return lsn, self.take(lsn, kind, members)
+            for sha in self.take(lsn, kind, members):
+                self.freed(sha, lsn)
+            return lsn
 
     def take(self, lsn: int, kind: str, members: Members) -> list[str]:
         """Take a record, in order; one that was taken already changes nothing.

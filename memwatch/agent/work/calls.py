@@ -201,10 +201,8 @@ class Calls:
     def _log(self, name: str, about: Members, how: Members) -> None:
         members = {"id": name, **about, **how}
         try:
-            lsn, freed = self._journal.log(self._context.record, "call", members)
+            self._journal.log(self._context.record, "call", members)
         except BaseException:
             if "blob" in how:
                 self._blobs.release(how["blob"], self._context.log.last_lsn)
             raise
-        for sha in freed:
-            self._blobs.release(sha, lsn)

@@ -137,9 +137,7 @@ class Workspace:
         before = self._journal.file(key)
         was = {} if before is None else {"was": before.get("hash")}
         record = {"path": key, "op": op, **members, **was}
-        lsn, freed = self._journal.log(self._context.record, "file", record)
-        for sha in freed:
-            self._blobs.release(sha, lsn)
+        self._journal.log(self._context.record, "file", record)
 
 
 def _hash(path: Path) -> tuple[str, int]:
