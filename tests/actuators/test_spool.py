@@ -52,7 +52,7 @@ def publish(spool: Spool, name: str = "a1", command: Command = CHECKPOINT) -> No
 def test_the_agent_reads_what_was_published(agent: AgentSpool, spool: Spool) -> None:
     publish(spool)
     (name,) = agent.names("new")
-    command = agent.read("new", name)
+    command, _ = agent.read("new", name)
     assert (command.id, command.run_id, command.op) == ("a1", RUN_ID, "checkpoint")
     assert command.args == {"kind": "full"}
     assert command.issued_us == T0_US

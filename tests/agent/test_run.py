@@ -17,7 +17,7 @@ from memwatch.domain.errors import TargetError
 from memwatch.host.lock import LockHeldError
 from memwatch.wal.manifest import parse_run
 from tests.agent.reading import kinds, read_log
-from tests.agent.sending import a_command, publish, state_of
+from tests.agent.control.sending import a_command, publish, state_of
 from tests.waiting import until
 
 OPTIONS = RunOptions(agent="tester", memory_limit_bytes=300_000_000)

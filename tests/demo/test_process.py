@@ -17,7 +17,7 @@ from memwatch.domain.clock import SystemClock
 from memwatch.domain.record import Record
 from memwatch.wal.manifest import parse_run
 from tests.agent.reading import read_log
-from tests.agent.sending import a_command, ack_of, publish, state_of
+from tests.agent.control.sending import a_command, ack_of, publish, state_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.e2e

@@ -56,7 +56,7 @@ class Bench:
         return next(one for one in self.ledger.newest() if one.id == name)
 
     def commands(self) -> list[CommandFile]:
-        return [self.agent.read("new", name) for name in self.agent.names("new")]
+        return [self.agent.read("new", name)[0] for name in self.agent.names("new")]
 
     def answer(self, name: str, state: str, detail: str = "") -> None:
         self._seq += 1

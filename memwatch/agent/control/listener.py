@@ -1,81 +1,66 @@
-"""Takes commands from the spool and runs them at safe points of the agent's own loop.
+"""Listens to the spool: commands to run at safe points, holds to honour, a state to tell.
 
-A thread looks at the spool ten times a second and accepts or refuses; the work itself is done by
-`safe_point`, so an operation never meets a half-changed state. Each step is answered in `ack/`
-and logged as a `command` record. An id is obeyed once: sent again, it finds its first answer.
+A thread looks ten times a second and accepts or refuses; the work itself is done where the agent
+comes by (`safe_point`), so an operation never meets a half-changed state. Only the process that
+holds the run's lock listens, and never its forked children.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
-
 from memwatch.agent.context import Context
-from memwatch.agent.control.spool import RefusedError, Spool
-from memwatch.domain.command import FINAL_STATES
+from memwatch.agent.control.holds import Holds
+from memwatch.agent.control.jobs import Jobs
+from memwatch.agent.control.mode import Mode
+from memwatch.agent.control.operation import Operation
+from memwatch.agent.control.spool import Spool
+from memwatch.agent.control.state_file import StateFile
 from memwatch.domain.errors import LogError
-from memwatch.domain.text import inert
 from memwatch.wal.segment import CONTROL_DIR
-from memwatch.wal.spool_format import CUR, NEW, Ack, CommandFile, parse_name
+from memwatch.wal.spool_format import MAX_TTL_US, AgentState
 
 POLL_S = 0.1
-LIST_S = 2.0
-"""The folder is listed this often even if its time did not change."""
-REFRESH_US = 5_000_000
-"""A running command says so again this often."""
-KEEP_ACKS_US = 7 * 86_400 * 1_000_000
-SWEEP_S = 3600.0
-
-
-class Operation(Struct, frozen=True, kw_only=True):
-    """Something that an agent does on request."""
-
-    run: Callable[[dict[str, Any]], dict[str, Any]]
-    """Takes the arguments, returns the result; an exception becomes `failed` with its text."""
-    about: str = ""
-    args: dict[str, str] = {}
-    """Names and meaning of the arguments, told to people in run.json."""
-    idempotent: bool = True
-    """After a crash in the middle it may simply be run again."""
-
-
-class Job(Struct):
-    """A command in work."""
-
-    name: str
-    command: CommandFile
-    accepted_us: int
-    ack: Ack
+LIST_US = 2_000_000
+"""The folders are listed this often even if their times did not change."""
+SWEEP_US = 3600 * 1_000_000
 
 
 class ControlListener:
-    """The agent's side of the spool."""
+    """The agent's side of the spool. Raises OSError where the spool cannot be ours."""
 
-    def __init__(self, context: Context, operations: Mapping[str, Operation]) -> None:
+    def __init__(
+        self, context: Context, operations: Mapping[str, Operation], mode: Mode | None = None
+    ) -> None:
         self._context = context
         self._clock = context.clock
-        self._operations = operations
+        self.mode = mode or Mode(context)
         self._spool = Spool(context.path / CONTROL_DIR, context.files)
-        self._lock = threading.RLock()
-        self._waiting: list[Job] = []
-        self._running: Job | None = None
-        self._unwritten: dict[str, Ack] = {}
-        self._first_seen_us: dict[str, int] = {}
-        self._epoch = 0
+        self._jobs = Jobs(context, self._spool, operations, self._facts)
+        self._holds = Holds(context, self._spool, self._jobs.stale, self._jobs.refuse_unread)
+        self._state = StateFile(self._spool, context.files)
+        self._passed_us: int | None = None
+        self._marker: tuple[int, int] | None = None
+        self._listed_us = self._swept_us = 0
+        self._trouble = ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="memwatch-control", daemon=True)
         _listeners.add(self)
 
     def start(self) -> None:
-        """Go on with what an earlier start claimed, then listen."""
-        self._recover()
+        """Go on with what an earlier start was asked for and held by, then listen."""
+        before = self._state.begin(self._spool)
+        if before is not None:
+            self.mode.gen, self._jobs.epoch = before.gen + 1, before.epoch
+        self._jobs.recover()
+        self._holds.read()
+        with suppress(OSError):  # a full disk: the thread tries again
+            self._go_on()
         self._thread.start()
 
     def stop(self) -> None:
@@ -83,221 +68,116 @@ class ControlListener:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
+        self.mode.ended()
+        with suppress(OSError):
+            self._state.keep(self.state())
 
     @property
     def waiting(self) -> bool:
-        """Whether `safe_point` has something to do."""
-        return bool(self._waiting)
+        """Whether a command waits for a safe point."""
+        return self._jobs.waiting
 
     def safe_point(self) -> None:
-        """Run what waits; costs next to nothing when nothing does."""
-        while self._waiting:
-            with self._lock:
-                if not self._waiting:
-                    return
-                job = self._running = self._waiting.pop(0)
-                if self._is_late(job.command):
-                    self._finish(job, "expired", "its time to live passed before it ran")
-                    continue
-                self._answer(job, "running")
-            state, detail, result = self._run(job)
-            with self._lock:
-                self._finish(job, state, detail, result)
+        """Run what waits; call it where the state is whole. Costs next to nothing mostly.
+
+        Raises ExperimentAborted and RunEnded where that was asked for.
+        """
+        if self.mode.attention:
+            self._passed_us = self._clock.boot_us()
+            self._come_by(whole=True)
+
+    def interruption_point(self) -> None:
+        """Do only what needs no whole state (an abort, an end): where a step or tool call begins.
+
+        Raises as `safe_point` does.
+        """
+        if self.mode.attention:
+            self._come_by(whole=False)
 
     def poll(self) -> None:
-        """Look at the spool once: what the thread does."""
-        with self._lock:
-            self._write_late_acks()
-            self._watch_running()
-        for name in self._spool.names(NEW):
-            with self._lock, suppress(OSError):  # one bad file does not hold up the others
-                self._take(name)
+        """Look at the whole spool once: what the thread does; raises OSError."""
+        self._list()
+        self._go_on()
 
-    # Below: called with the lock held, unless said otherwise.
+    def state(self) -> AgentState:
+        """Return what the agent is doing now."""
+        mode, now_us, passed_us = self.mode, self._clock.boot_us(), self._passed_us
+        return AgentState(
+            run_id=self._context.run_id,
+            start_id=self._context.start_id,
+            pid=os.getpid(),
+            mode=mode.state,
+            gen=mode.gen,
+            epoch=self._jobs.epoch,
+            holds=mode.hold_states(),
+            busy=self._jobs.busy,
+            since_safe_point_us=None if passed_us is None else now_us - passed_us,
+            experiment=self._context.experiment,
+            wall_us=self._clock.wall_us(),
+            boot_us=now_us,
+        )
+
+    def _come_by(self, *, whole: bool) -> None:
+        self._jobs.serve(whole=whole)
+        # Should a command come in between, the thread's next look asks for attention again.
+        self.mode.attention = self._jobs.waiting or self.mode.pressing
+        self.mode.interrupt()
 
     def _listen(self) -> None:
-        marker, listed, swept = 0, 0.0, -SWEEP_S
         while not self._stop.wait(POLL_S):
-            now = time.monotonic()
-            with suppress(OSError):  # a spool that cannot be read now is looked at again
-                seen = self._spool.marker()
-                if seen != marker or now - listed >= LIST_S or self._running or self._unwritten:
-                    marker, listed = seen, now
-                    self.poll()
-                if now - swept >= SWEEP_S:
-                    swept = now
-                    self._spool.sweep(self._clock.wall_us() - KEEP_ACKS_US)
+            try:
+                self._look()
+            except OSError:  # a spool that cannot be read or written now is looked at again
+                continue
+            except Exception as error:  # noqa: BLE001 - an agent that is deaf is worse
+                self._complain(f"{type(error).__name__}: {error}")
 
-    def _recover(self) -> None:
-        """Take up what was claimed before a crash; what may be half done is not always redone."""
-        for name in self._spool.names(CUR):
-            with self._lock, suppress(OSError):
-                self._take(name, CUR)
-
-    def _take(self, name: str, folder: str = NEW) -> None:
-        parsed = parse_name(name)
-        before = self._spool.ack(parsed[1]) if parsed else None
-        if parsed and self._is_known(parsed[1], before):
-            self._spool.drop(folder, name)
-            return
-        try:
-            command = self._spool.read(folder, name)
-        except FileNotFoundError:
-            return
-        except RefusedError as error:
-            self._spool.set_aside(folder, name)
-            self._refuse_unread(parsed[1] if parsed else "", str(error))
-            return
-        job = Job(name, command, self._clock.boot_us(), before or self._blank(command.id))
-        if folder == NEW:
-            self._spool.claim(name)
-        self._judge(job, interrupted=before is not None and before.state == "running")
-
-    def _is_known(self, command_id: str, before: Ack | None) -> bool:
-        at_work = [self._running, *self._waiting]
-        return (before is not None and before.state in FINAL_STATES) or any(
-            job is not None and job.command.id == command_id for job in at_work
-        )
-
-    def _judge(self, job: Job, *, interrupted: bool) -> None:
-        command, operation = job.command, self._operations.get(job.command.op)
-        self._first_seen_us.setdefault(command.id, job.accepted_us)
-        if command.run_id != self._context.run_id:
-            self._finish(job, "refused", "wrong_run: it names another run")
-        elif not_offered := self._not_offered(command):
-            self._finish(job, "refused", not_offered)
-        elif operation is None:
-            self._finish(job, "refused", f"unsupported: this agent has no {command.op}")
-        elif unknown := set(command.args) - set(operation.args):
-            self._finish(job, "refused", f"unknown arguments: {', '.join(sorted(unknown))}")
-        elif interrupted and not operation.idempotent:
-            self._finish(job, "failed", "interrupted: its effect is unknown")
-        elif self._is_late(command):
-            self._finish(job, "expired", "its time to live passed before it ran")
-        else:
-            self._answer(job, "accepted")
-            self._waiting.append(job)
-            self._waiting.sort(key=lambda waiting: waiting.name[0])
-
-    def _not_offered(self, command: CommandFile) -> str:
-        """Return why a command cannot be taken as it is meant, or nothing.
-
-        To act without a condition that was set would be worse than not to act.
-        """
-        if command.dry_run:
-            return "unsupported: this agent offers no dry run; nothing was done"
-        if command.confirm is not None:
-            return "unsupported: this agent asks for no confirmation and can check none"
-        if command.expect:
-            return f"unsupported: this agent does not state {', '.join(sorted(command.expect))}"
-        if command.epoch is not None and command.epoch < self._epoch:
-            return f"stale: epoch {command.epoch} is over, {self._epoch} was seen"
-        self._epoch = max(self._epoch, command.epoch or 0)
-        return ""
-
-    def _is_late(self, command: CommandFile) -> bool:
-        age_us = self._clock.wall_us() - command.issued_us
-        seen_us = self._first_seen_us.get(command.id)
-        if seen_us is not None:  # the wall clock may have been set back meanwhile
-            age_us = max(age_us, self._clock.boot_us() - seen_us)
-        return age_us > command.ttl_us
-
-    def _watch_running(self) -> None:
-        job = self._running
-        if job is None or job.ack.state in FINAL_STATES:
-            return
+    def _look(self) -> None:
         now_us = self._clock.boot_us()
-        if now_us - job.accepted_us > job.command.deadline_us:
-            detail = "its deadline passed while it ran: its effect is unknown"
-            self._answer(job, "failed", detail)
-        elif job.ack.state == "running" and now_us - job.ack.boot_us >= REFRESH_US:
-            self._answer(job, "running", logged=False)
-
-    def _run(self, job: Job) -> tuple[str, str, dict[str, Any]]:
-        """Do the work; called without the lock."""
         try:
-            result = self._operations[job.command.op].run(job.command.args)
-        except Exception as error:  # noqa: BLE001 - whatever an operation raises is its answer
-            return "failed", str(error) or type(error).__name__, {}
-        return "done", "", result
+            marker = self._spool.marker()
+            if marker != self._marker or now_us - self._listed_us >= LIST_US:
+                self._marker, self._listed_us = marker, now_us
+                self._list()
+        except FileNotFoundError:  # somebody removed it
+            self._spool.prepare()
+        finally:
+            self._go_on()
+        if now_us - self._swept_us >= SWEEP_US or not self._swept_us:
+            self._swept_us = now_us
+            self._spool.sweep(self._clock.wall_us() - MAX_TTL_US)
 
-    def _finish(
-        self, job: Job, state: str, detail: str = "", result: dict[str, Any] | None = None
-    ) -> None:
-        if job.ack.state not in FINAL_STATES:
-            self._answer(job, state, detail, result)
-        if self._running is job:
-            self._running = None
-        self._first_seen_us.pop(job.command.id, None)
-        if job.command.id not in self._unwritten:
-            self._spool.drop(CUR, job.name)
+    def _list(self) -> None:
+        self._jobs.take_published()
+        self._holds.read()
 
-    def _answer(
-        self,
-        job: Job,
-        state: str,
-        detail: str = "",
-        result: dict[str, Any] | None = None,
-        *,
-        logged: bool = True,
-    ) -> None:
-        job.ack = self._next(job.ack, state, inert(detail), result or {})
-        self._publish(job.ack)
-        if logged:
-            self._log(job.ack, job.command.op, job.command.by.origin)
+    def _go_on(self) -> None:
+        """Do what time alone calls for."""
+        self._jobs.watch()
+        self.mode.set_holds(self._holds.live())
+        self.mode.look()
+        # Also when nothing waits: so that we learn when the agent last came by.
+        self.mode.attention = True
+        self._state.keep(self.state())
 
-    def _refuse_unread(self, command_id: str, why: str) -> None:
-        """Answer a file that was no command, if its name says whom to answer."""
-        blank = self._next(self._blank(command_id or "-"), "refused", inert(why), {})
-        if command_id and self._spool.ack(command_id) is None:
-            self._publish(blank)
-        self._log(blank, "?", "unknown")
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "gen": self.mode.gen,
+            "mode": self.mode.state,
+            "experiment": self._context.experiment,
+            "start_id": self._context.start_id,
+        }
 
-    def _blank(self, command_id: str) -> Ack:
-        return Ack(
-            id=command_id,
-            run_id=self._context.run_id,
-            seq=0,
-            state="",
-            wall_us=0,
-            boot_us=0,
-            pid=os.getpid(),
-        )
-
-    def _next(self, ack: Ack, state: str, detail: str, result: dict[str, Any]) -> Ack:
-        return Ack(
-            id=ack.id,
-            run_id=self._context.run_id,
-            seq=ack.seq + 1,
-            state=state,
-            wall_us=self._clock.wall_us(),
-            boot_us=self._clock.boot_us(),
-            pid=os.getpid(),
-            detail=detail,
-            result=result,
-        )
-
-    def _publish(self, ack: Ack) -> None:
-        try:
-            self._spool.write_ack(ack)
-            self._unwritten.pop(ack.id, None)
-        except OSError:  # a full disk: the poll tries again until it is out
-            self._unwritten[ack.id] = ack
-
-    def _write_late_acks(self) -> None:
-        for ack in list(self._unwritten.values()):
-            self._publish(ack)
-
-    def _log(self, ack: Ack, op: str, origin: str) -> None:
-        members: dict[str, Any] = {"id": ack.id, "op": inert(op, 60), "state": ack.state}
-        members |= {"detail": ack.detail, "result": ack.result, "origin": inert(origin, 40)}
-        with suppress(LogError):  # the answer in the spool stands without it
-            self._context.record("command", members)
+    def _complain(self, trouble: str) -> None:
+        """Log what went wrong in the thread, once."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            with suppress(LogError):
+                self._context.record("error", {"kind": "control", "message": trouble[:200]})
 
     def _disown(self) -> None:
         """In a forked child: only the registered process obeys."""
-        self._lock = threading.RLock()
-        self._waiting, self._running = [], None
+        self._jobs.disown()
 
 
 _listeners: weakref.WeakSet[ControlListener] = weakref.WeakSet()
@@ -309,3 +189,5 @@ def _disown_all() -> None:
 
 
 os.register_at_fork(after_in_child=_disown_all)
+
+__all__ = ["ControlListener", "Operation"]

@@ -13,9 +13,9 @@ import pytest
 
 from memwatch.agent.control.listener import ControlListener
 from memwatch.wal.spool_format import MAX_BYTES
-from tests.agent.acting import Agent
+from tests.agent.control.acting import Agent
 from tests.agent.reading import context_at
-from tests.agent.sending import a_command, ack_of, publish, publish_bytes, state_of
+from tests.agent.control.sending import a_command, ack_of, publish, publish_bytes, state_of
 
 
 @pytest.fixture
@@ -52,9 +52,10 @@ def test_what_is_no_command_is_set_aside_and_refused(agent: Agent, text: bytes) 
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"dry_run": True}, "offers no dry run"),
+        ({"dry_run": True, "op": "slow"}, "has no dry run"),
         ({"confirm": "run-1"}, "can check none"),
-        ({"expect": {"gen": 17}}, "does not state gen"),
+        ({"expect": {"gen": 17}}, "precondition: gen is 0, not 17"),
+        ({"expect": {"moon": "full"}}, "does not state moon"),
         ({"epoch": 40}, "epoch 40 is over, 41 was seen"),
     ],
 )
@@ -62,7 +63,7 @@ def test_a_condition_that_cannot_be_kept_is_an_answer(
     agent: Agent, members: dict[str, Any], words: str
 ) -> None:
     publish(agent.path, a_command(agent.clock, "first", epoch=41))
-    publish(agent.path, a_command(agent.clock, "second", args={"n": 2}, **members))
+    publish(agent.path, a_command(agent.clock, "second", **members))
     agent.turn()
     assert state_of(agent.path, "first") == "done"
     ack = ack_of(agent.path, "second")

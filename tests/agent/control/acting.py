@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memwatch.agent.control.listener import ControlListener, Operation
+from memwatch.agent.control.listener import ControlListener
+from memwatch.agent.control.operation import Later, Operation, Request
 from memwatch.domain.clock import ManualClock
 from tests.agent.reading import context_at, read_log
 from tests.faults.failing_files import FailingFiles
@@ -23,17 +24,23 @@ class Agent:
         self.inside: Callable[[], None] = lambda: None
         self.context = context_at(path, clock=self.clock, files=self.files)
         args = {"n": "a number", "fail": "whether to fail"}
+        self.later = Later()
         self.listener = ControlListener(
             self.context,
             {
-                "mark": Operation(run=self.mark, args=args),
+                "mark": Operation(run=self.mark, args=args, dry_runs=True),
                 "once": Operation(run=self.mark, idempotent=False),
+                "slow": Operation(run=lambda _: self.later),
+                "stop_it": Operation(run=self.mark, this_experiment=True, anywhere=True),
             },
         )
+        self.mode = self.listener.mode
 
-    def mark(self, args: dict[str, Any]) -> dict[str, Any]:
+    def mark(self, args: Request) -> dict[str, Any]:
         """Do what is asked."""
         self.inside()
+        if args.dry_run:
+            return {"would": "mark"}
         if args.get("fail"):
             raise ValueError("told to \x1b[31mfail")
         self.marks.append(args)
