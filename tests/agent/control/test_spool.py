@@ -14,8 +14,8 @@ import pytest
 from memwatch.agent.control.listener import ControlListener
 from memwatch.wal.spool_format import MAX_BYTES
 from tests.agent.control.acting import Agent
-from tests.agent.reading import context_at
 from tests.agent.control.sending import a_command, ack_of, publish, publish_bytes, state_of
+from tests.agent.reading import context_at
 
 
 @pytest.fixture
