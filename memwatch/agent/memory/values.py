@@ -28,7 +28,6 @@ RESERVED_DEPTH: Final = 200
 """Levels that a reader of a value may stand deeper in its stack than the writer did."""
 
 _BYTES = "bytes"
-_INTEGERS = range(-(1 << 63), 1 << 64)
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 _refuse_long_integers = msgspec.msgpack.Encoder().encode
@@ -177,7 +176,7 @@ def _normal(value: Any, place: _Place, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value, place)
     if isinstance(value, int):
-        if value not in _INTEGERS:
+        if not -(1 << 63) <= value < 1 << 64:
             _refuse(place, "is an integer beyond 64 bits")
         return int.__int__(value)
     if isinstance(value, float):
