@@ -32,7 +32,9 @@ from memwatch.agent.control.listener import ControlListener, Operation
 from memwatch.agent.files import SYSTEM_FILES, Files
 from memwatch.agent.journal import Journal
 from memwatch.agent.log import Durability, LogWriter
+from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.tiers import Keep, Tiers
+from memwatch.agent.memory.values import Types
 from memwatch.agent.past import known_run, last_experiment
 from memwatch.agent.sampler import Sampler
 from memwatch.agent.work.experiment import Experiment, ExperimentBlock, Experiments, Hooks
@@ -44,10 +46,10 @@ from memwatch.wal.manifest import RunManifest
 from memwatch.wal.segment import FORMAT, RUN_FILE, WAL_DIR
 
 KEEP: Mapping[str, Keep] = {
-    "workspace": Keep(groups=200),
-    "recent": Keep(groups=5),
-    "verified": Keep(),
-    "history": Keep(groups=20),
+    "workspace": Keep(count=200),
+    "recent": Keep(experiments=5),
+    "verified": Keep(delete=False),
+    "history": Keep(experiments=20),
 }
 """What the four tiers keep unless told otherwise (R1)."""
 
@@ -74,7 +76,13 @@ class Run:
         self.record = context.record
         """Appends a record of any kind, with the number of the experiment in progress."""
         self.start_id = uuid.uuid4().hex
-        self.tiers = Tiers(options.keep, self.record)
+        self.tiers = Tiers(
+            options.keep,
+            context,
+            types=Types(),
+            blobs=BlobStore(context.path / "blobs", context.files),
+            limit_bytes=options.memory_limit_bytes,
+        )
         self.checkpoints = Checkpointer(context, self.tiers, options.cadence)
         self._context = context
         self._options = options
@@ -209,7 +217,9 @@ class Run:
             limits=limits,
             cadence=msgspec.to_builtins(options.cadence),
             retention={
-                name: keep.groups for name, keep in options.keep.items() if keep.groups is not None
+                name: keep.count or keep.experiments
+                for name, keep in options.keep.items()
+                if keep.count or keep.experiments
             },
             ops={
                 name: {"about": op.about, "args": op.args, "idempotent": op.idempotent}

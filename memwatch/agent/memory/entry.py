@@ -55,6 +55,8 @@ class Entry(Struct, kw_only=True):
     """Of its last change: what makes replay idempotent."""
     bytes: int
     """What it holds in memory now: itself, key, and the value as far as it is resident."""
+    full_bytes: int = 0
+    """What it holds with its value as an object, as measured last; 0 where that is not known."""
     digest: str
     """SHA-256, hexadecimal, of the canonical value; of the canonical source where it has one."""
     type: str = ""
@@ -62,6 +64,8 @@ class Entry(Struct, kw_only=True):
     value: Any = ABSENT
     packed: Text | None = None
     """The canonical value (compressed or not, see `compression.unpack`) in place of the object."""
+    shadow: Text | None = None
+    """The canonical value as of `lsn`, kept beside a value that is changed in place."""
     blob: Blob | None = None
     """Where the value as of `lsn` lies on disk, if it does."""
     source: Source | None = None

@@ -1,268 +1,72 @@
-"""Memory in tiers: real values, their sizes, and how many of them stay.
-
-Every change is logged before it is applied, with the bytes the entry holds afterwards (R7).
-Retention is by count of groups (R1) and, where a cap is given, by bytes (R2). Sizes come from
-`memwatch.agent.memory.sizes`. Values are not to be changed after they were put: put them again.
-"""
+"""All tiers of a run: what they share, purges across them, and what checkpoints take of them."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from memwatch.agent.memory.sizes import deep_bytes
+from memwatch.agent.context import Context
+from memwatch.agent.memory.blobs import BlobStore
+from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How, Keep
+from memwatch.agent.memory.logged import INLINE_BYTES, LoggedTable
+from memwatch.agent.memory.places import Builders, Places
+from memwatch.agent.memory.purge import Now, Victim, plan
+from memwatch.agent.memory.purging import Purged, Purging
+from memwatch.agent.memory.summary import SUMMARY_PREFIX, Summaries, Summarize
+from memwatch.agent.memory.tier import Shared, Tier
+from memwatch.agent.memory.values import Types
+from memwatch.domain.errors import ReadOnlyError, UnkeepableError
 
-INLINE_BYTES = 4_000
-"""A value up to this size stands in its log record; a larger one waits for a checkpoint."""
-
-CAP_RELIEF = 0.9
-"""A purge over the cap goes down to this share of it, so that it is not followed by the next."""
+__all__ = ["INLINE_BYTES", "Capture", "Entry", "Keep", "Purged", "Recorder", "Tier", "Tiers"]
 
 Recorder = Callable[[str, dict[str, Any]], int]
 """Appends a record to the run's log, returns its lsn."""
 
 
-class Entry(Struct, kw_only=True):
-    """One value of a tier, and what recovery and purges must know about it."""
+class Capture(Struct, frozen=True):
+    """The state at one instant, by reference: entries are replaced, never changed."""
 
-    key: str
-    value: Any
-    bytes: int
-    lsn: int
-    """Of its last change: what makes replay idempotent."""
-    tokens: int | None = None
-    rebuildable: bool = False
-    """It can be made again from its source, so a checkpoint leaves its value out (R4)."""
-    importance: float = 0.5
-    group: str | None = None
-    """What it is counted under by retention; None for an entry that lives until deleted."""
-    digest: str | None = None
-    """SHA-256 of the canonical value in hexadecimal, once a checkpoint computed it."""
-
-
-ENTRY_BYTES = deep_bytes(Entry(key="", value=None, bytes=1 << 40, lsn=1 << 40)) + 100
-"""What an entry costs besides key and value: itself, its integers, its place in the tables."""
-
-
-class Change(Struct, frozen=True):
-    """What happened to a key since the last checkpoint, net."""
-
-    lsn: int
-    was_present: bool
-
-
-class Keep(Struct, frozen=True, kw_only=True):
-    """What a tier keeps; None is without limit."""
-
-    groups: int | None = None
-    bytes: int | None = None
-
-
-Demote = Callable[[Entry], None]
-
-
-class Tier:
-    """One tier. Made by `Tiers`, which share one lock."""
-
-    def __init__(self, name: str, keep: Keep, record: Recorder, lock: threading.RLock) -> None:
-        self.name = name
-        self.keep = keep
-        self.demote: Demote | None = None
-        """Called with each entry that retention is about to take away."""
-        self.bytes = 0
-        self.tokens: int | None = None
-        self._record = record
-        self._lock = lock
-        self._entries: dict[str, Entry] = {}
-        self._groups: dict[str, dict[str, None]] = {}
-        self._accesses: dict[str, int] = {}
-        self._changes: dict[str, Change] = {}
-
-    def __len__(self) -> int:
-        """Count of entries."""
-        return len(self._entries)
-
-    def __contains__(self, key: str) -> bool:
-        """Whether the key has an entry."""
-        return key in self._entries
-
-    def entry(self, key: str) -> Entry | None:
-        """Return the entry of a key, or None; not counted as an access."""
-        return self._entries.get(key)
-
-    def entries(self) -> list[Entry]:
-        """Return all entries, oldest first."""
-        with self._lock:
-            return list(self._entries.values())
-
-    def put(
-        self,
-        key: str,
-        value: Any,
-        *,
-        tokens: int | None = None,
-        rebuildable: bool = False,
-        importance: float = 0.5,
-        group: str | None = None,
-    ) -> Entry:
-        """Log, then store a value under a key; an entry that exists is replaced (`update`).
-
-        Raises LogError, and TypeError for a small value that JSON cannot hold: then nothing has
-        changed, unless it was the purge after it that could not be logged.
-        """
-        size = deep_bytes(key) + deep_bytes(value) + ENTRY_BYTES
-        members: dict[str, Any] = {
-            "tier": self.name,
-            "key": key,
-            "bytes": size,
-            "rebuildable": rebuildable,
-            "importance": importance,
-        }
-        if tokens is not None:
-            members["tokens"] = tokens
-        if size <= INLINE_BYTES:
-            members["value"] = value
-        with self._lock:
-            lsn = self._record("update" if key in self._entries else "put", members)
-            entry = Entry(
-                key=key,
-                value=value,
-                bytes=size,
-                lsn=lsn,
-                tokens=tokens,
-                rebuildable=rebuildable,
-                importance=importance,
-                group=group,
-            )
-            self._changed(key, lsn)
-            self._remove(key)
-            self._add(entry)
-            self._retain()
-        return entry
-
-    def get(self, key: str) -> Any:
-        """Return the value of a key and count the access; raises KeyError."""
-        with self._lock:
-            entry = self._entries[key]
-            self._accesses[key] = self._accesses.get(key, 0) + 1
-            return entry.value
-
-    def delete(self, key: str) -> None:
-        """Log, then remove an entry; raises KeyError when there is none."""
-        with self._lock:
-            if key not in self._entries:
-                raise KeyError(key)
-            self._delete(key)
-
-    def clear(self, prefix: str = "") -> int:
-        """Delete all entries whose key begins with `prefix`; returns the bytes they held."""
-        with self._lock:
-            before = self.bytes
-            for key in [key for key in self._entries if key.startswith(prefix)]:
-                self._delete(key)
-            return before - self.bytes
-
-    def log_accesses(self) -> None:
-        """Write the counts of accesses since the last time (R3)."""
-        with self._lock:
-            if self._accesses:
-                self._record("access", {"tier": self.name, "counts": self._accesses})
-                self._accesses = {}
-
-    def changes(self) -> dict[str, Change]:
-        """Return the net changes since `forget_changes`, by key."""
-        with self._lock:
-            return dict(self._changes)
-
-    def forget_changes(self, upto_lsn: int) -> None:
-        """Say that a checkpoint holds everything up to `upto_lsn`."""
-        with self._lock:
-            later = {key: change for key, change in self._changes.items() if change.lsn > upto_lsn}
-            self._changes = {key: Change(change.lsn, True) for key, change in later.items()}
-
-    # Below: called with the lock held.
-
-    def _changed(self, key: str, lsn: int) -> None:
-        before = self._changes.get(key)
-        present = key in self._entries if before is None else before.was_present
-        self._changes[key] = Change(lsn, present)
-
-    def _add(self, entry: Entry) -> None:
-        self._entries[entry.key] = entry
-        self.bytes += entry.bytes
-        if entry.tokens is not None:
-            self.tokens = (self.tokens or 0) + entry.tokens
-        if entry.group is not None:
-            self._groups.setdefault(entry.group, {})[entry.key] = None
-
-    def _remove(self, key: str) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return
-        self.bytes -= entry.bytes
-        if entry.tokens is not None:
-            self.tokens = (self.tokens or 0) - entry.tokens
-        if entry.group is not None:
-            group = self._groups[entry.group]
-            del group[key]
-            if not group:
-                del self._groups[entry.group]
-
-    def _delete(self, key: str) -> None:
-        lsn = self._record("delete", {"tier": self.name, "key": key, "bytes": 0})
-        self._changed(key, lsn)
-        self._remove(key)
-        self._accesses.pop(key, None)
-        if not self._changes[key].was_present:
-            del self._changes[key]
-
-    def _retain(self) -> None:
-        groups, cap = self.keep.groups, self.keep.bytes
-        if groups is not None and len(self._groups) > groups:
-            excess = list(self._groups)[: len(self._groups) - groups]
-            self._purge([key for group in excess for key in self._groups[group]], "retention")
-        if cap is not None and self.bytes > cap and len(self._entries) > 1:
-            self._purge(self._oldest(self.bytes - int(cap * CAP_RELIEF)), "share_cap")
-
-    def _oldest(self, wanted_bytes: int) -> list[str]:
-        """Return the oldest keys that hold `wanted_bytes`; never the entry just put."""
-        keys: list[str] = []
-        for entry in list(self._entries.values())[:-1]:
-            if wanted_bytes <= 0:
-                break
-            keys.append(entry.key)
-            wanted_bytes -= entry.bytes
-        return keys
-
-    def _purge(self, keys: list[str], cause: Literal["retention", "share_cap"]) -> None:
-        what = {"tier": self.name, "how": "oldest", "cause": cause}
-        began, before = time.monotonic_ns(), self.bytes
-        self._record("purge.begin", what)
-        for key in keys:
-            if self.demote is not None:
-                self.demote(self._entries[key])
-            self._delete(key)
-        done = {
-            "entries": len(keys),
-            "freed_bytes": before - self.bytes,
-            "persisted": 0,
-            "dropped": len(keys),
-            "duration_us": (time.monotonic_ns() - began) // 1000,
-        }
-        self._record("purge.end", what | done)
+    last_lsn: int
+    """Newest record; all up to it are applied, none behind it."""
+    tiers: dict[str, list[Entry]]
 
 
 class Tiers(Mapping[str, Tier]):
     """All tiers of a run, by name, in their order."""
 
-    def __init__(self, keep: Mapping[str, Keep], record: Recorder) -> None:
+    def __init__(  # noqa: PLR0913  # what a run is made of, by name
+        self,
+        keep: Mapping[str, Keep],
+        context: Context,
+        *,
+        types: Types,
+        blobs: BlobStore,
+        builders: Builders | None = None,
+        summarize: Summarize | None = None,
+        limit_bytes: int | None = None,
+        share_cap: float = 0.30,
+    ) -> None:
+        """`limit_bytes`: binding limit of the memory; no tier holds more than `share_cap` of it.
+
+        Raises ValueError for a tier that is demoted to one that does not exist.
+        """
         self.lock = threading.RLock()
         """Held while a state is read that must fit together."""
-        self._tiers = {name: Tier(name, what, record, self.lock) for name, what in keep.items()}
+        self._context = context
+        self._summaries = Summaries(summarize)
+        cap_bytes = None if limit_bytes is None else int(limit_bytes * share_cap)
+        places = Places(types, blobs, builders or {})
+        purging = Purging(context, self._demote)
+        self._shared = Shared(context, self.lock, places, purging, cap_bytes)
+        for name, what in keep.items():
+            if what.demote_to is not None and (
+                what.demote_to not in keep or what.demote_to == name
+            ):
+                raise ValueError(f"tier {name} is demoted to {what.demote_to}: no other tier")
+        self._tiers = {name: Tier(name, what, self._shared) for name, what in keep.items()}
 
     def __getitem__(self, name: str) -> Tier:
         """Return a tier by name."""
@@ -281,11 +85,179 @@ class Tiers(Mapping[str, Tier]):
         with self.lock:
             return {name: _totals(tier) for name, tier in self._tiers.items()}
 
+    def experiment_ended(
+        self, number: int | None = None, outcome: Mapping[str, Any] | None = None
+    ) -> None:
+        """Adapt the numbers to what the tiers measure, then let go of what is beyond them (R1).
+
+        `outcome`: title, status and metrics of experiment `number` (that in progress), for the
+        summary that stays of it. Raises LogError.
+        """
+        number = self._context.experiment if number is None else number
+        with self.lock:
+            if number is not None and outcome is not None:
+                self._summaries.ended(number, outcome)
+            for tier in self._tiers.values():
+                tier.adapt()
+                if self._may_delete():
+                    tier.retain(ended=True)
+
+    def phase_changed(self) -> None:
+        """Let go of what expired; `Context.phase` says which phase begins.
+
+        That the former phase's intermediates are the next candidates needs no act: each purge
+        compares the phase of an entry with that of the run (R3).
+        """
+        with self.lock:
+            if self._may_delete():
+                for tier in self._tiers.values():
+                    tier.retain()
+
+    def purge(
+        self,
+        *,
+        tier: str | None = None,
+        keys: Sequence[str] | None = None,
+        how: How | None = None,
+        target_bytes: int | None = None,
+        cause: Cause,
+        dry_run: bool = False,
+    ) -> Purged:
+        """Free memory in the order of R3, or `how` it is told, until `target_bytes` are free.
+
+        Without a target all that may go goes. Only expired entries are deleted, where their tier
+        deletes, and while the run is not read-only; of all others the value leaves memory and
+        comes back when asked for. `compress` keeps it there as compressed text. A `dry_run` tells
+        what would be done. Raises ValueError for a tier that does not exist.
+        """
+        if tier is not None and tier not in self._tiers:
+            raise ValueError(f"there is no tier {tier}: there are {', '.join(self._tiers)}")
+        only = None if keys is None else frozenset(keys)
+        names = list(self._tiers) if tier is None else [tier]
+        with self.lock:
+            now_us = self._context.clock.boot_us()
+            now = Now(now_us, self._context.phase, self._may_delete())
+            looks = [self._tiers[name].look(only) for name in names]
+            victims = plan(looks, how, target_bytes, now)
+        done = Purged()
+        for name in dict.fromkeys(victim.tier for victim in victims):
+            rest = None if target_bytes is None else target_bytes - done.freed_bytes
+            group = [victim for victim in victims if victim.tier == name]
+            if dry_run:
+                done.add(self._rehearse(group, how, rest))
+            elif rest is None or rest > 0:
+                done.add(self._tiers[name].carry_out(group, how, cause, rest))
+        return done
+
+    def capture(self) -> Capture:
+        """Return the state of now without copying or stopping anything."""
+        with self.lock:
+            tiers = {name: tier.entries() for name, tier in self._tiers.items()}
+            return Capture(self._context.log.last_lsn, tiers)
+
+    def take_changes(self) -> dict[str, dict[str, Change]]:
+        """Return what changed since the last time, net, by tier and key, and begin anew."""
+        with self.lock:
+            return {name: tier.changes.take() for name, tier in self._tiers.items()}
+
+    def give_back(self, changes: Mapping[str, Mapping[str, Change]]) -> None:
+        """Put back what was taken for a checkpoint that failed, under what changed since."""
+        with self.lock:
+            for name, older in changes.items():
+                tier = self._tiers[name]
+                tier.changes.give_back(older, {entry.key: entry for entry in tier.entries()})
+
+    def adopt(
+        self,
+        tiers: Mapping[str, Mapping[str, Entry]],
+        changes: Mapping[str, Mapping[str, Change]],
+    ) -> None:
+        """Take the state that a recovery found, and what changed since its newest checkpoint.
+
+        A tier that this start does not name keeps its entries, without limit. Whoever adopts the
+        blobs counts a live reference for each of `live_blobs`.
+        """
+        with self.lock:
+            for name in (*tiers, *changes):
+                if name not in self._tiers:
+                    self._tiers[name] = Tier(name, Keep(), self._shared)
+            for name, tier in self._tiers.items():
+                tier.adopt(tiers.get(name, {}).values(), changes.get(name, {}))
+
+    def live_blobs(self) -> list[str]:
+        """Return the hash of each entry's blob, as often as entries refer to it."""
+        with self.lock:
+            entries = [entry for tier in self._tiers.values() for entry in tier.entries()]
+            return [entry.blob.sha256 for entry in entries if entry.blob is not None]
+
+    def _may_delete(self) -> bool:
+        try:
+            self._context.check_writable()
+        except ReadOnlyError:
+            return False
+        return True
+
+    def _rehearse(self, victims: list[Victim], how: How | None, target: int | None) -> Purged:
+        done = Purged()
+        for victim in victims:
+            if target is not None and done.freed_bytes >= target:
+                break
+            freed_bytes = victim.frees_bytes
+            if how == "compress":
+                freed_bytes = self._would_pack(victim)
+            if freed_bytes:
+                done.count(victim, freed_bytes, how)
+        return done
+
+    def _would_pack(self, victim: Victim) -> int:
+        tier = self._tiers[victim.tier]
+        with self.lock:
+            if victim.rebuildable or victim.key not in tier:
+                return 0
+            try:
+                return tier.packing_frees(victim.key)
+            except UnkeepableError:
+                return 0
+
+    def _demote(self, logged: LoggedTable, keys: list[str]) -> None:
+        """Put a summary of each experiment that begins to leave a tier into the tier below."""
+        tier = self._tiers[logged.name]
+        below = tier.keep.demote_to
+        if not keys or below is None:
+            return
+        numbers = {entry.experiment for entry in map(tier.entry, keys) if entry is not None}
+        for number in sorted(number for number in numbers if number is not None):
+            key = f"{SUMMARY_PREFIX}{number}"
+            if key not in self._tiers[below]:
+                self._put_summary(self._tiers[below], key, number, tier)
+
+    def _put_summary(self, below: Tier, key: str, number: int, tier: Tier) -> None:
+        entries = tier.of_experiment(number)
+        importance = max(entry.importance for entry in entries)  # what matters there matters here
+        value = None
+        if self._summaries.summarize is not None:
+            try:
+                value = self._summaries.summarize([_whole(tier, entry) for entry in entries])
+                if value is not None:
+                    below.put(key, value, experiment=number, importance=importance)
+            except UnkeepableError:
+                value = None
+        if value is None:
+            plain = self._summaries.plain(number, entries)
+            below.put(key, plain, experiment=number, importance=importance)
+
+
+def _whole(tier: Tier, entry: Entry) -> Entry:
+    """Return an entry with its value, for whoever sums it up; one to be made again is left out."""
+    if entry.value is not ABSENT or entry.source is not None:
+        return entry
+    return structs.replace(entry, value=tier.peek(entry.key))
+
 
 def _totals(tier: Tier) -> dict[str, int]:
     known = {"entries": len(tier), "bytes": tier.bytes}
     if tier.tokens is not None:
         known["tokens"] = tier.tokens
-    if tier.keep.bytes is not None:
-        known["limit"] = tier.keep.bytes
+    if tier.cap_bytes is not None:
+        known["limit"] = tier.cap_bytes
     return known
