@@ -1,0 +1,53 @@
+"""What a recovered state is held against: the hash that the run logged, the blobs it points at."""
+
+from __future__ import annotations
+
+import time
+
+from memwatch.agent.recovery.account import Account
+from memwatch.agent.recovery.blobs import BlobReader
+from memwatch.agent.recovery.chain import Commit
+from memwatch.agent.recovery.replay import Replayer
+from memwatch.agent.recovery.state import live_blobs, state_hash
+from memwatch.domain.errors import DamagedError
+
+_NAMED = 3
+
+
+def prove_values(replayer: Replayer, blobs: BlobReader, account: Account, *, whole: bool) -> None:
+    """Tell which values cannot be had. Blobs are read with `whole`, else only looked for."""
+    for (tier, key), why in replayer.unknown.items():
+        account.lost.add(f"{key!r} of tier {tier} has no value: {why}")
+    began, read_bytes = time.perf_counter(), 0
+    for blob, needed_by in live_blobs(replayer.tiers, replayer.journal).items():
+        try:
+            read_bytes += blobs.size(blob)
+            if whole:
+                blobs.prove(blob)
+        except DamagedError as error:
+            account.damaged.add(error)
+            more = f" and {len(needed_by) - _NAMED} more" if len(needed_by) > _NAMED else ""
+            account.lost.add(f"{', '.join(needed_by[:_NAMED])}{more} cannot be read: {error}")
+    account.spent("load", time.perf_counter() - began, read_bytes if whole else 0)
+
+
+def prove_state(replayer: Replayer, passed: Commit, account: Account) -> dict[str, str] | None:
+    """Hold the state as of a checkpoint against the hashes that its commit carries.
+
+    Returns them where all are equal; a tier that differs is lost, since nobody can say what of it
+    is right.
+    """
+    with account.time("replay"):
+        replayer.settle()
+        then, told = replayer.committed(), passed.state_hash
+        found = {tier: state_hash(then.get(tier, {}).values()) for tier in sorted({*then, *told})}
+    if not told:
+        return None
+    nothing = state_hash(())
+    differing = [tier for tier, known in found.items() if told.get(tier, nothing) != known]
+    for tier in differing:
+        account.lost.add(
+            f"tier {tier} is not what the run logged: its state hash as of lsn {passed.last_lsn} "
+            f"is {found[tier][:12]}…, and {told.get(tier, nothing)[:12]}… was committed"
+        )
+    return None if differing else found

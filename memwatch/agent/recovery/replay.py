@@ -1,0 +1,253 @@
+"""Changes -> the state they make, one after the other; the same line twice changes nothing.
+
+Values stay the canonical text that they were read as. A difference is applied to the decoded
+value, and the text of the result is made once for all differences of a key that follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from memwatch.agent.journal import JOURNAL_KINDS, Journal
+from memwatch.agent.memory.changes import Changes, Difference
+from memwatch.agent.memory.entry import Blob, Entry, Source, Text
+from memwatch.agent.memory.heat import Heat
+from memwatch.agent.memory.table import resident_bytes
+from memwatch.agent.memory.values import digest, plain
+from memwatch.agent.recovery.blobs import BlobReader, named
+from memwatch.domain.errors import DamagedError
+from memwatch.domain.record import Record
+from memwatch.wal.checkpoint_format import NOTHING, TierLine
+from memwatch.wal.diff import DiffError, apply
+
+CHANGE_KINDS: Final = frozenset(("put", "update", "delete"))
+_DIFF_SHARE = 0.5
+"""Differences are kept for the next increment while they are shorter than this of the value."""
+
+_canonical = msgspec.json.Encoder(order="sorted").encode
+_source = msgspec.json.Decoder(Source).decode
+
+
+class ChangeLine(Struct, kw_only=True, frozen=True, gc=False):
+    """A `put`, `update` or `delete` of an increment. Raw members point into what was read."""
+
+    lsn: int
+    k: str
+    tier: str = ""
+    key: str = ""
+    bytes: int = 0
+    importance: float = 0.5
+    tokens: int | None = None
+    type: str = ""
+    x: int | None = None
+    of: int | None = None
+    phase: str | None = None
+    ttl_us: int | None = None
+    value: Any = NOTHING
+    blob: str = ""
+    blob_bytes: int = 0
+    source: Any = NOTHING
+    diff: list[dict[str, Any]] | None = None
+    from_lsn: int = field(name="from", default=0)
+
+
+class _RawChange(ChangeLine, kw_only=True, frozen=True, gc=False):
+    value: Raw = NOTHING
+    source: Raw = NOTHING
+
+
+_change = msgspec.json.Decoder(_RawChange).decode
+_members = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Replayer:
+    """The state under replay."""
+
+    def __init__(self, blobs: BlobReader, now_us: int) -> None:
+        self.tiers: dict[str, dict[str, Entry]] = {}
+        self.changes: dict[str, Changes] = {}
+        """Since the newest checkpoint that was applied."""
+        self.journal = Journal()
+        self.last_lsn = 0
+        self.records = 0
+        self.ended_since_any = self.ended_since_full = 0
+        """Experiments that ended since the newest checkpoint, and since the full one."""
+        self.unknown: dict[tuple[str, str], str] = {}
+        """Entries whose value nothing tells, with the reason; they are not in `tiers`."""
+        self._blobs = blobs
+        self._now_us = now_us
+        self._open: dict[tuple[str, str], tuple[Entry, Any]] = {}
+        """Entries whose text is still to be made, with their plain value."""
+        self._before: dict[str, dict[str, Entry | None]] = {}
+        """Entries as of `commit`, of what was changed since then."""
+
+    def load(self, tier: str, line: TierLine) -> None:
+        """Take an entry of a full checkpoint."""
+        entry = self._entry(line, line.x, line.phase)
+        self._place(entry, line.value, line.source, Blob(line.blob, line.blob_bytes))
+        if line.heat:
+            entry.heat = Heat.restored(line.heat, self._now_us)
+        self.tiers[tier][line.key] = entry
+
+    def increment(self, text: bytes) -> None:
+        """Take a line of an increment; raises ValueError for one that is none."""
+        line = _change(text)
+        if line.k in JOURNAL_KINDS:
+            self._journal(line.lsn, line.k, _members(text))
+        elif line.k in CHANGE_KINDS:
+            self._change(line, line.x, line.phase or "")
+
+    def record(self, record: Record) -> None:
+        """Take the next record of the log; raises ValueError for one that is not what it says."""
+        kind = record.kind
+        if kind in CHANGE_KINDS:
+            line = msgspec.convert(record.members, ChangeLine)
+            number = line.of if "of" in record.members else line.x
+            phase = self.journal.phase if line.phase is None else line.phase
+            self._change(line, number, phase)
+        else:
+            self._journal(record.lsn, kind, record.members)
+        self.last_lsn = record.lsn
+        self.records += 1
+
+    def commit(self, lsn: int, *, used: bool) -> None:
+        """Say that a checkpoint holds the state as of now; with `used` it was read from there."""
+        self.settle()
+        self._before = {}
+        self.last_lsn = lsn
+        if used:
+            self.changes, self.ended_since_any = {}, 0
+
+    def settle(self) -> None:
+        """Make the text of all values that differences were applied to."""
+        for entry, value in self._open.values():
+            self._resident(entry, _canonical(value))
+        self._open = {}
+
+    def committed(self) -> dict[str, dict[str, Entry]]:
+        """Return the state as of the last `commit`."""
+        then = dict(self.tiers)
+        for tier, before in self._before.items():
+            entries = then[tier] = dict(then[tier])
+            for key, entry in before.items():
+                if entry is None:
+                    entries.pop(key, None)
+                else:
+                    entries[key] = entry
+        return {tier: entries for tier, entries in then.items() if entries or tier in self.tiers}
+
+    def _journal(self, lsn: int, kind: str, members: dict[str, Any]) -> None:
+        if lsn <= self.journal.last_lsn:
+            return
+        self.journal.take(lsn, kind, members)
+        if kind == "experiment.end" and members.get("status") != "aborted":  # as cadence counts
+            self.ended_since_any += 1
+            self.ended_since_full += 1
+
+    def _change(self, line: ChangeLine, experiment: int | None, phase: str) -> None:
+        entries = self.tiers.setdefault(line.tier, {})
+        old = entries.get(line.key)
+        if old is not None and line.lsn <= old.lsn:
+            if line.lsn == old.lsn and line.blob and old.blob is None:
+                old.blob = named(Blob(line.blob, line.blob_bytes))
+            return
+        try:
+            new, difference = None, None
+            if line.k != "delete":
+                new = self._entry(line, experiment, phase)
+                difference = self._give_value(new, line, old)
+                new.heat = None if old is None else old.heat
+        except DamagedError as error:
+            self.unknown[line.tier, line.key] = str(error)
+            new = None
+        else:
+            self.unknown.pop((line.tier, line.key), None)
+        self._note(line, old, new, difference)
+
+    def _note(
+        self, line: ChangeLine, old: Entry | None, new: Entry | None, how: Difference | None
+    ) -> None:
+        """Put the new entry, or none, in the old one's place; it is the newest of its tier then."""
+        entries = self.tiers[line.tier]
+        self._before.setdefault(line.tier, {}).setdefault(line.key, old)
+        entries.pop(line.key, None)
+        if how is None:
+            self._open.pop((line.tier, line.key), None)
+        changes = self.changes.setdefault(line.tier, Changes())
+        if new is not None:
+            entries[line.key] = new
+            changes.put(new, old, how, int(new.full_bytes * _DIFF_SHARE))
+        elif old is not None:
+            changes.delete(old, line.lsn)
+
+    def _entry(self, line: ChangeLine | TierLine, experiment: int | None, phase: str) -> Entry:
+        return Entry(
+            key=line.key,
+            lsn=line.lsn,
+            bytes=0,
+            full_bytes=line.bytes,
+            digest="",
+            type=line.type,
+            tokens=line.tokens,
+            importance=line.importance,
+            experiment=experiment,
+            phase=phase,
+            born_us=self._now_us,
+            ttl_us=line.ttl_us,
+        )
+
+    def _give_value(self, entry: Entry, line: ChangeLine, old: Entry | None) -> Difference | None:
+        """Put where its value is into an entry; raises DamagedError where nothing says it."""
+        if line.diff is None:
+            self._place(entry, line.value, line.source, Blob(line.blob, line.blob_bytes))
+            return None
+        if old is None or old.lsn != line.from_lsn:
+            was = "absent" if old is None else f"as of lsn {old.lsn}"
+            raise DamagedError(f"lsn {line.lsn} changes lsn {line.from_lsn} of it, and it is {was}")
+        name = (line.tier, line.key)
+        known = self._open.get(name)
+        if not line.diff and known is None:
+            entry.packed, entry.blob, entry.digest = old.packed, old.blob, old.digest
+            entry.bytes = resident_bytes(entry, 0)
+            return Difference([], b"[]", line.from_lsn)
+        before = plain(self._text(old)) if known is None else known[1]
+        try:
+            value = apply(before, line.diff)
+        except DiffError as error:
+            raise DamagedError(f"the difference of lsn {line.lsn} does not fit: {error}") from None
+        self._open[name] = entry, value
+        return Difference(line.diff, _canonical(line.diff), line.from_lsn)
+
+    def _place(self, entry: Entry, value: Any, source: Any, blob: Blob) -> None:
+        if source is not NOTHING:
+            text = _text_of(source)
+            entry.source, entry.digest = _source(text), digest(text)
+            if blob.sha256:
+                entry.blob = named(blob)
+            entry.bytes = resident_bytes(entry, 0)
+        elif blob.sha256:
+            entry.blob, entry.digest = named(blob), blob.sha256
+            entry.bytes = resident_bytes(entry, 0)
+        elif value is not NOTHING:
+            self._resident(entry, _text_of(value))
+        else:
+            raise DamagedError(f"lsn {entry.lsn} holds neither its value nor where that is")
+
+    def _resident(self, entry: Entry, text: Text) -> None:
+        entry.packed, entry.digest = text, digest(text)
+        entry.bytes = resident_bytes(entry, 0)
+
+    def _text(self, entry: Entry) -> Text:
+        """Return the canonical value of an entry whose value a difference applies to."""
+        if entry.packed is not None:
+            return entry.packed
+        if entry.blob is None:
+            raise DamagedError(f"lsn {entry.lsn} has a source in place of a value")
+        return self._blobs.load(entry.blob)
+
+
+def _text_of(value: Any) -> Text:
+    return bytes(value) if type(value) is Raw else _canonical(value)

@@ -1,0 +1,1 @@
+"""Recovery: what it finds in whole, damaged and hostile run directories."""
