@@ -160,6 +160,7 @@ class Tier:
         there = self.entry(key)
         if there is not None and there.source is not None and there.digest == digest(text):
             return self.get(key)
+        self._context.check_writable()  # before the work, not after it
         source = Source(builder_name, self._places.types.decode("", text)["args"])
         value = self._places.build(key, source)
         self.put(key, value, source=source)
