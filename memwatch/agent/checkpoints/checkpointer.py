@@ -1,185 +1,188 @@
-"""Checkpoints of the tiers: when one is due, and how it is begun, written and committed.
+"""Takes checkpoints: captured where the agent stands, written by a thread of its own.
 
-A full one is a directory with a file per tier, an incremental one a file of log lines with the
-net changes. Either is written beside, synced, renamed into place, then committed in the log; only
-a committed one is recoverable. A checkpoint that fails is logged and never stops the agent.
-Sources: requirements R5, R6, R7; `memwatch.wal.segment` names the files.
+    if checkpoints.pressing and (kind := checkpoints.due()):
+        checkpoints.take(kind, wait=False)
+
+belongs to a safe point of the agent. `take` waits for the capture only (references and tables of
+changes: milliseconds for a million entries); encoding, hashing, compressing, syncing and the
+commit are the thread's. A checkpoint that fails is logged, tried again later, and never raises.
+Sources: requirements R5, R6, R7.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import os
+import threading
+import weakref
+from queue import Empty, SimpleQueue
+from typing import Final, Literal, overload
 
-from msgspec import Struct
-
-from memwatch.agent.checkpoints.prune import Pruner
-from memwatch.agent.checkpoints.write import Header, Written, state_hashes, write_delta, write_full
+from memwatch.agent.checkpoints.cadence import Cadence, Kind, Mark, Schedule
+from memwatch.agent.checkpoints.capture import Captured
+from memwatch.agent.checkpoints.chain import Chain, Outcome, words
 from memwatch.agent.context import Context
+from memwatch.agent.journal import Journal
+from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.tiers import Tiers
-from memwatch.domain.errors import LogError
-from memwatch.wal.segment import CHECKPOINT_DIR, delta_name, full_name
+from memwatch.agent.memory.values import Types
 
-Kind = Literal["full", "incremental"]
+__all__ = ["Cadence", "Checkpointer", "Kind", "Outcome"]
 
-RETRY_S = 10.0
-"""After a failure the next attempt waits this long, then twice as long, up to an hour."""
-
-
-class Cadence(Struct, frozen=True, kw_only=True):
-    """When a checkpoint is due, whichever comes first (R5)."""
-
-    incremental_experiments: int = 3
-    incremental_s: float = 900.0
-    full_experiments: int = 20
-    full_s: float = 7200.0
-    chain_bytes: int = 50_000_000
+LOOK_S: Final = 1.0
+"""How often the thread looks whether one became due by time."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
-    """How an attempt ended."""
+class _Job:
+    """One checkpoint between capture and outcome."""
 
-    id: str
-    kind: Kind
-    committed: bool
-    bytes: int = 0
-    sha256: str = ""
-    path: str = ""
-    """Relative to the run directory."""
-    reason: str = ""
+    def __init__(self, captured: Captured, mark: Mark) -> None:
+        self.captured = captured
+        self.mark = mark
+        self.outcome: Outcome | None = None
+        self.done = threading.Event()
 
 
 class Checkpointer:
-    """Takes checkpoints of the tiers, from the agent's own thread at a safe point."""
+    """The checkpoints of one run. Safe to call from any thread; a forked child takes none."""
 
-    def __init__(self, context: Context, tiers: Tiers, cadence: Cadence | None = None) -> None:
-        self._context = context
-        self._dir = context.path / CHECKPOINT_DIR
+    def __init__(
+        self,
+        context: Context,
+        tiers: Tiers,
+        cadence: Cadence | None = None,
+        *,
+        types: Types,
+        blobs: BlobStore,
+        journal: Journal,
+    ) -> None:
         self._clock = context.clock
-        self._tiers = tiers
-        self._cadence = cadence or Cadence()
-        self._pruner = Pruner(context)
-        self._base: str | None = None
-        """Newest committed full checkpoint of this start; without one the next is a full one."""
-        self._last_lsn = 0
-        self._chain_bytes = 0
-        self._since_any = self._since_full = 0
-        self._any_us = self._full_us = self._clock.boot_us()
-        self._retry_us = 0
-        self._retry_s = RETRY_S
+        self._chain = Chain(context, tiers, types, blobs, journal)
+        self._schedule = Schedule(cadence or Cadence(), self._clock.boot_us())
+        self.pressing = False
+        """Whether one is due: all that a safe point has to look at."""
+        self._refusal = ""
+        self._turn = threading.Lock()
+        """Held from a capture to its outcome: one checkpoint at a time."""
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="memwatch-checkpoints", daemon=True)
+        _checkpointers.add(self)
+        self._thread.start()
+
+    def resume(
+        self,
+        base: str | None,
+        last_lsn: int,
+        chain_bytes: int = 0,
+        experiments_since_any: int = 0,
+        experiments_since_full: int = 0,
+    ) -> None:
+        """Go on with the chain that a recovery went by.
+
+        Without a base, as after a recovery that lost something, a full one is due at once.
+        """
+        self._chain.resume(base, last_lsn)
+        if base is None:
+            self._schedule.owe_full()
+        else:
+            self._schedule.resume(experiments_since_any, experiments_since_full, chain_bytes)
+        self.look()
 
     def experiment_finished(self) -> None:
         """Count an experiment; failed ones count, aborted ones are not told here (R5)."""
-        self._since_any += 1
-        self._since_full += 1
+        self._schedule.experiment_finished()
+        self.look()
 
     def due(self) -> Kind | None:
-        """Return which kind is due now; a first one is always full, as increments need a base."""
-        now_us, cadence = self._clock.boot_us(), self._cadence
-        if now_us < self._retry_us:
+        """Return which kind is due now; None while one is being written."""
+        if self._refusal or self._turn.locked():
             return None
-        if self._base is not None and (
-            self._since_full >= cadence.full_experiments
-            or now_us - self._full_us >= cadence.full_s * 1e6
-            or self._chain_bytes > cadence.chain_bytes
-        ):
-            return "full"
-        if (
-            self._since_any >= cadence.incremental_experiments
-            or now_us - self._any_us >= cadence.incremental_s * 1e6
-        ):
-            return "incremental" if self._base is not None else "full"
-        return None
+        return self._schedule.due(self._clock.boot_us())
 
-    def take(self, kind: Kind) -> Outcome:
-        """Take a checkpoint now; a failure is logged, told in the outcome, and never raised."""
-        if self._base is None:
-            kind = "full"
-        began_us = self._clock.boot_us()
-        header = self._header(kind)
+    def look(self) -> None:
+        """Bring `pressing` up to date: what the thread does each second."""
+        self.pressing = self.due() is not None
+
+    @overload
+    def take(self, kind: Kind, wait: Literal[True] = True) -> Outcome: ...
+    @overload
+    def take(self, kind: Kind, wait: bool) -> Outcome | None: ...
+    def take(self, kind: Kind, wait: bool = True) -> Outcome | None:
+        """Take a checkpoint now; never raises for what goes wrong with it: see the outcome.
+
+        With `wait` the caller waits for the outcome, and for that of one in progress before it;
+        the tiers' lock must not be held then. Without it None is returned at once, and nothing is
+        done while another is in progress.
+        """
+        if not self._refusal and not self._turn.acquire(blocking=wait):
+            return None
+        if self._refusal:
+            return Outcome(id="", kind=kind, committed=False, reason=self._refusal)
+        self.pressing = False
         try:
-            self._pruner.prune()
-            outcome = self._attempt(header, began_us)
-        except (OSError, LogError, ValueError, TypeError, RecursionError) as error:
-            return self._aborted(header, error)
-        self._committed(header, outcome)
-        return outcome
+            job = _Job(self._chain.capture(kind), self._schedule.mark(self._clock.boot_us()))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
+            self._turn.release()
+            return self._failed(kind, error)
+        self._jobs.put(job)
+        if not wait:
+            return None
+        job.done.wait()
+        return job.outcome
 
-    def _header(self, kind: Kind) -> Header:
-        last_lsn = self._context.log.last_lsn
-        first_lsn = 1 if kind == "full" else self._last_lsn + 1
-        name = full_name(last_lsn) if kind == "full" else delta_name(first_lsn, last_lsn)
-        return Header(
-            run_id=self._context.run_id,
-            id=name.removesuffix(".wal"),
-            name=name,
-            kind=kind,
-            base=None if kind == "full" else self._base,
-            first_lsn=first_lsn,
-            last_lsn=last_lsn,
-            began_us=self._clock.wall_us(),
-        )
-
-    def _attempt(self, header: Header, began_us: int) -> Outcome:
-        if header.kind == "full":
-            self._context.log.roll()
-        about: dict[str, Any] = {"id": header.id, "kind": header.kind, "base": header.base}
-        about |= {"first_lsn": header.first_lsn, "last_lsn": header.last_lsn}
-        self._context.record("checkpoint.begin", about)
-        self._dir.mkdir(exist_ok=True)
-        with self._tiers.lock:
-            written = self._write(header)
-            hashes = state_hashes(self._tiers)
-        took_us = self._clock.boot_us() - began_us
-        figures = {
-            "bytes": written.bytes,
-            "entries": written.entries,
-            "sha256": written.sha256,
-            "state_hash": hashes,
-            "duration_us": took_us,
-            "stall_us": took_us,
-        }
-        self._context.record("checkpoint.commit", about | figures)
-        return Outcome(
-            id=header.id,
-            kind="full" if header.kind == "full" else "incremental",
-            committed=True,
-            bytes=written.bytes,
-            sha256=written.sha256,
-            path=f"{CHECKPOINT_DIR}/{header.name}",
-        )
-
-    def _write(self, header: Header) -> Written:
-        if header.kind == "full":
-            return write_full(self._dir, header, self._tiers, self._clock, self._context.files)
-        return write_delta(self._dir, header, self._tiers, self._clock, self._context.files)
-
-    def _committed(self, header: Header, outcome: Outcome) -> None:
-        for tier in self._tiers.values():
-            tier.forget_changes(header.last_lsn)
-        self._last_lsn = header.last_lsn
-        self._any_us = self._clock.boot_us()
-        self._since_any = 0
-        self._retry_us, self._retry_s = 0, RETRY_S
-        if outcome.kind == "incremental":
-            self._chain_bytes += outcome.bytes
+    def close(self) -> None:
+        """Wait for the one in progress, then take no more."""
+        if self._refusal:
             return
-        self._base = header.id
-        self._full_us, self._since_full, self._chain_bytes = self._any_us, 0, 0
-        try:
-            self._context.log.sync()
-            self._pruner.full_committed(header.last_lsn)
-            self._pruner.prune()
-        except (OSError, LogError):
-            return  # the next checkpoint tries again
+        with self._turn:
+            self._refusal = "the run is closed"
+        self.pressing = False
+        self._jobs.put(None)
+        self._thread.join()
 
-    def _aborted(self, header: Header, error: Exception) -> Outcome:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self._retry_us = self._clock.boot_us() + round(self._retry_s * 1e6)
-        self._retry_s = min(self._retry_s * 2, 3600.0)
-        about = {"id": header.id, "kind": header.kind, "reason": reason}
+    # Below: the thread.
+
+    def _work(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=LOOK_S)
+            except Empty:
+                self.look()
+                continue
+            if job is None:
+                return
+            self._complete(job)
+
+    def _complete(self, job: _Job) -> None:
         try:
-            self._context.record("checkpoint.abort", about)
-        except LogError as second:
-            reason += f" ({second})"
-        kind: Kind = "full" if header.kind == "full" else "incremental"
-        return Outcome(id=header.id, kind=kind, committed=False, reason=reason)
+            job.outcome = self._chain.extend(job.captured)
+            if job.outcome.committed:
+                self._schedule.committed(job.outcome.kind, job.mark, job.outcome.bytes)
+            else:
+                self._schedule.failed(self._clock.boot_us())
+        except Exception as error:  # noqa: BLE001 - or nobody would take the next one
+            job.outcome = self._failed(job.captured.header.kind, error)
+        finally:
+            self._turn.release()
+            self.look()
+            job.done.set()
+
+    def _failed(self, kind: Kind, error: Exception) -> Outcome:
+        self._schedule.failed(self._clock.boot_us())
+        return Outcome(id="", kind=kind, committed=False, reason=words(error))
+
+    def _disown(self) -> None:
+        """In a forked child: no thread of ours runs there, and nothing is written."""
+        self._refusal = "this run belongs to the parent process; a forked child takes no checkpoint"
+        self.pressing = False
+        self._turn = threading.Lock()
+
+
+_checkpointers: weakref.WeakSet[Checkpointer] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for checkpointer in list(_checkpointers):
+        checkpointer._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from itertools import pairwise
+from itertools import islice, pairwise
+from pathlib import Path
 
+from memwatch.agent.checkpoints.output import remove_directory
+from memwatch.agent.checkpoints.standing import Standing
+from memwatch.agent.checkpoints.torn import cut, torn_tails
 from memwatch.agent.context import Context
+from memwatch.agent.memory.blobs import BlobStore
 from memwatch.wal.segment import (
     CHECKPOINT_DIR,
     WAL_DIR,
@@ -17,58 +21,88 @@ from memwatch.wal.segment import (
 
 
 class Pruner:
-    """Knows the full checkpoints committed in this start; those of earlier ones are kept.
+    """Goes by what lies on disk and was committed, whichever start did it.
 
-    So after a restart nothing goes until two new full ones stand.
+    Nothing goes unless two full checkpoints were read again and found whole: the older of the two
+    and all that follows it stays. All methods may raise OSError and LogError.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, standing: Standing, blobs: BlobStore) -> None:
         self._wal = context.path / WAL_DIR
         self._checkpoints = context.path / CHECKPOINT_DIR
         self._record = context.record
         self._files = context.files
-        self._fulls: list[int] = []
-
-    def full_committed(self, last_lsn: int) -> None:
-        """Note a full checkpoint that recovery may start from."""
-        self._fulls = [*self._fulls, last_lsn][-2:]
+        self._standing = standing
+        self._blobs = blobs
+        self._not_torn: set[int] = set()
 
     def prune(self) -> None:
-        """Drop what the older of the last two full checkpoints makes needless.
+        """Drop what is needless.
 
-        Logged as `truncate` first: a reader must not take it for damage. Raises OSError, LogError.
+        A segment goes only after the log said so: a reader must not take it for damage.
         """
         self._drop_drafts()
-        if len(self._fulls) < 2:
-            return
-        kept_lsn = self._fulls[0]
-        self._drop_checkpoints(kept_lsn)
-        self._drop_segments(kept_lsn)
+        self._cut_torn()
+        kept_lsn = self._kept_lsn()
+        if kept_lsn is not None:
+            self._drop_checkpoints(self._covered_checkpoints(kept_lsn))
+            self._drop_segments(self._covered_segments(kept_lsn))
+            self._blobs.collect(kept_lsn)
+
+    def _kept_lsn(self) -> int | None:
+        """Return the last lsn of the full checkpoint that the older chain begins with.
+
+        Reading a checkpoint again takes its time: only where something would go.
+        """
+        fulls = self._standing.fulls()
+        if len(fulls) < 2 or not (
+            self._covered_checkpoints(fulls[1]) or self._covered_segments(fulls[1])
+        ):
+            return None
+        whole = list(islice((lsn for lsn in fulls if self._standing.is_whole(lsn)), 2))
+        return whole[1] if len(whole) == 2 else None
 
     def _drop_drafts(self) -> None:
         """Remove what a checkpoint left that was killed while it was written."""
         for path in self._checkpoints.glob(".*.draft"):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                self._files.unlink(path)
+            self._remove(path)
 
-    def _drop_checkpoints(self, kept_lsn: int) -> None:
+    def _cut_torn(self) -> None:
+        tails = torn_tails(self._wal, self._not_torn)
+        if tails:
+            about = {"segments": len(tails), "bytes": sum(tail.bytes for tail in tails)}
+            self._record("truncate", about | {"cause": "torn"})
+        for tail in tails:
+            cut(self._files, tail)
+
+    def _covered_checkpoints(self, kept_lsn: int) -> list[Path]:
+        covered = []
         for path in sorted(self._checkpoints.iterdir()):
-            covered, full = delta_range(path.name), full_lsn(path.name)
-            if covered is not None and covered[1] <= kept_lsn:
-                self._files.unlink(path)
-            if full is not None and full < kept_lsn:
-                shutil.rmtree(path)
+            span, full = delta_range(path.name), full_lsn(path.name)
+            if (span is not None and span[1] <= kept_lsn) or (full is not None and full < kept_lsn):
+                covered.append(path)
+        return covered
 
-    def _drop_segments(self, kept_lsn: int) -> None:
+    def _drop_checkpoints(self, covered: list[Path]) -> None:
+        for path in covered:
+            self._remove(path)
+
+    def _covered_segments(self, kept_lsn: int) -> list[tuple[int, int]]:
+        """Return first lsn of each segment that is not needed, and that of its successor."""
         firsts = segments(path.name for path in self._wal.iterdir())
-        covered = [first for first, after in pairwise(firsts) if after <= kept_lsn + 1]
+        return [(first, after) for first, after in pairwise(firsts) if after <= kept_lsn + 1]
+
+    def _drop_segments(self, covered: list[tuple[int, int]]) -> None:
         if not covered:
             return
-        last_lsn = firsts[len(covered)] - 1
-        about = {"first_lsn": covered[0], "last_lsn": last_lsn, "segments": len(covered)}
-        self._record("truncate", about | {"cause": "checkpoint"})
-        for first in covered:
+        about = {"first_lsn": covered[0][0], "last_lsn": covered[-1][1] - 1}
+        self._record("truncate", about | {"segments": len(covered), "cause": "checkpoint"})
+        for first, _ in covered:
             self._files.unlink(self._wal / segment_name(first))
         self._files.sync_directory(self._wal)
+
+    def _remove(self, path: Path) -> None:
+        if path.is_dir() and not path.is_symlink():
+            remove_directory(self._files, path)
+        else:
+            self._files.unlink(path)

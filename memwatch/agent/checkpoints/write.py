@@ -1,65 +1,108 @@
 """The bytes of a checkpoint: tier files with a manifest, or a file of net changes.
 
-Both appear under their name only when they are complete and on the device.
+Both appear under their name only when they are complete and on the device (R7).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from collections.abc import Iterable, Iterator
+import heapq
+from collections.abc import Iterator
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from memwatch.agent.checkpoints.capture import Captured, Header
+from memwatch.agent.checkpoints.lines import Lines
+from memwatch.agent.checkpoints.output import (
+    Disk,
+    remove_directory,
+    write_compressed,
+    write_plain,
+)
+from memwatch.agent.checkpoints.slices import in_order, slices
 from memwatch.agent.files import Files
-from memwatch.agent.memory.tiers import Entry, Tier, Tiers
+from memwatch.agent.journal import Line
+from memwatch.agent.memory.entry import Change, Entry
 from memwatch.domain.clock import Clock
 from memwatch.wal import codec
-from memwatch.wal.manifest import CheckpointFile, CheckpointManifest, TierTotals
+from memwatch.wal.checkpoint_format import JOURNAL_FILE, encode_lines, tier_file
+from memwatch.wal.manifest import CheckpointManifest, TierTotals
 from memwatch.wal.segment import FORMAT, MANIFEST_FILE
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-_BUFFER_BYTES = 256_000
+_LINES = 64
+"""Made in one go: about the time that another thread may wait for the interpreter."""
 
-_canonical = msgspec.json.Encoder(order="deterministic").encode
 _encode = msgspec.json.Encoder().encode
 
 
-class Header(Struct, frozen=True, kw_only=True):
-    """What a checkpoint is, before it is written."""
-
-    run_id: str
-    id: str
-    name: str
-    kind: Literal["full", "incremental"]
-    base: str | None
-    first_lsn: int
-    last_lsn: int
-    began_us: int
-
-
 class Written(Struct, frozen=True):
-    """What was written: all bytes, entries, and the checksum that the commit carries."""
+    """What was written: bytes of its own files, and the checksum that the commit carries."""
 
     bytes: int
-    entries: int
     sha256: str
 
 
-def write_full(folder: Path, header: Header, tiers: Tiers, clock: Clock, files: Files) -> Written:
-    """Write the directory of a full checkpoint; raises OSError, ValueError or TypeError."""
-    draft = folder / f".{header.name}.draft"
-    shutil.rmtree(draft, ignore_errors=True)
-    try:
+class Writer:
+    """Writes checkpoints into one folder."""
+
+    def __init__(self, folder: Path, files: Files, clock: Clock) -> None:
+        self._folder = folder
+        self._files = files
+        self._clock = clock
+        self._disk = Disk(files)
+
+    def draft(self, captured: Captured, lines: Lines) -> Written:
+        """Write what was captured beside its place, durably; nothing stays of one that fails.
+
+        Raises OSError, LogError, ChangedInPlaceError, and ValueError for a line that is too long.
+        """
+        draft = self._draft(captured.header)
+        self._folder.mkdir(exist_ok=True)
+        self._discard(draft)
+        try:
+            if captured.header.kind == "full":
+                written = self._full(draft, captured, lines)
+            else:
+                part = write_plain(self._files, draft, self._net_lines(captured, lines))
+                written = Written(part.bytes, part.sha256)
+            lines.check()
+        except BaseException:
+            self._discard(draft)
+            raise
+        return written
+
+    def publish(self, header: Header) -> None:
+        """Put a draft into its place, durably; raises OSError."""
+        draft, place = self._draft(header), self._folder / header.name
+        self._discard(place)  # of that name, but never committed
+        try:
+            self._files.rename(draft, place)
+        except OSError:
+            self._discard(draft)
+            raise
+        self._files.sync_directory(self._folder)
+
+    def _draft(self, header: Header) -> Path:
+        return self._folder / f".{header.name}.draft"
+
+    def _full(self, draft: Path, captured: Captured, lines: Lines) -> Written:
+        header, files = captured.header, self._files
         draft.mkdir()
-        parts = {
-            f"{name}.jsonl": _write_lines(draft / f"{name}.jsonl", _entry_lines(tier), files)
-            for name, tier in tiers.items()
-        }
+        parts = dict(
+            write_compressed(
+                files, self._disk, draft, tier_file(tier), _tier_lines(lines, tier, held)
+            )
+            for tier, held in captured.tiers.items()
+        )
+        if captured.journal:
+            told = (_journal_line(line) for line in captured.journal)
+            parts[JOURNAL_FILE] = write_plain(files, draft / JOURNAL_FILE, told)
+        for line in captured.journal:
+            lines.refer(line[2].get("blob"))
         manifest = CheckpointManifest(
             format=FORMAT,
             run_id=header.run_id,
@@ -68,118 +111,80 @@ def write_full(folder: Path, header: Header, tiers: Tiers, clock: Clock, files: 
             base=header.base,
             first_lsn=header.first_lsn,
             last_lsn=header.last_lsn,
-            tiers={name: TierTotals(len(tier), tier.bytes) for name, tier in tiers.items()},
+            tiers={
+                tier: TierTotals(len(held), lines.bytes.get(tier, 0))
+                for tier, held in captured.tiers.items()
+            },
             files=parts,
             began_us=header.began_us,
-            committed_us=clock.wall_us(),
+            committed_us=self._clock.wall_us(),
+            experiments=header.experiments,
+            open=header.open,
+            phase=header.phase,
         )
         text = _encode(manifest)
         files.write_new(draft / MANIFEST_FILE, text)
         files.sync_directory(draft)
-        files.rename(draft, folder / header.name)
-        files.sync_directory(folder)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    size = len(text) + sum(part.bytes for part in parts.values())
-    return Written(size, sum(map(len, tiers.values())), hashlib.sha256(text).hexdigest())
+        size = len(text) + sum(part.bytes for part in parts.values())
+        return Written(size, hashlib.sha256(text).hexdigest())
+
+    def _net_lines(self, captured: Captured, lines: Lines) -> Iterator[bytes]:
+        """Yield the lines of an increment, by lsn."""
+        told = ((line[0], _journal_line(line)) for line in captured.journal)
+        made = (
+            (change.lsn, lines.of_change(tier, key, change, entry))
+            for some in in_order(_net_changes(captured, lines), attrgetter("change.lsn"))
+            for tier, key, change, entry in some
+        )
+        for _, line in heapq.merge(told, made, key=itemgetter(0)):
+            yield line
+
+    def _discard(self, draft: Path) -> None:
+        """Remove a draft as far as the system lets us; what stays is swept before the next one."""
+        if not draft.is_dir():
+            self._files.discard(draft)
+            return
+        try:
+            remove_directory(self._files, draft)
+        except OSError:
+            return
 
 
-def write_delta(folder: Path, header: Header, tiers: Tiers, clock: Clock, files: Files) -> Written:
-    """Write the file of an incremental checkpoint; raises OSError, ValueError or TypeError."""
-    draft = folder / f".{header.name}.draft"
-    changed = [
-        (change.lsn, tier, key) for tier in tiers.values() for key, change in tier.changes().items()
-    ]
-    changed.sort(key=lambda change: change[0])
-    try:
-        part = _write_lines(draft, _change_lines(changed, clock), files)
-        files.rename(draft, folder / header.name)
-        files.sync_directory(folder)
-    except BaseException:
-        files.discard(draft)
-        raise
-    return Written(part.bytes, len(changed), part.sha256)
+class _Net(NamedTuple):
+    """What became of a key; an entry of None is a deletion."""
+
+    tier: str
+    key: str
+    change: Change
+    entry: Entry | None
 
 
-def state_hashes(tiers: Tiers) -> dict[str, str]:
-    """Return for each tier the SHA-256 over its entries, sorted by key.
-
-    Each entry counts as `key NUL lsn NUL sha256(canonical value) LF`, the inner hash in
-    hexadecimal; canonical is JSON with sorted members, bytes in base64.
-    """
-    return {name: _state_hash(tier) for name, tier in tiers.items()}
-
-
-def _state_hash(tier: Tier) -> str:
-    whole = hashlib.sha256()
-    for entry in sorted(tier.entries(), key=lambda entry: entry.key):
-        whole.update(f"{entry.key}\0{entry.lsn}\0{_digest(entry)}\n".encode())
-    return whole.hexdigest()
-
-
-def _digest(entry: Entry) -> str:
-    if entry.digest is None:
-        entry.digest = hashlib.sha256(_canonical(entry.value)).hexdigest()
-    return entry.digest
-
-
-def _members(entry: Entry) -> dict[str, Any]:
-    """Return what recovery needs; the value of a rebuildable entry is made again instead."""
-    members: dict[str, Any] = {
-        "key": entry.key,
-        "bytes": entry.bytes,
-        "rebuildable": entry.rebuildable,
-        "importance": entry.importance,
-    }
-    if entry.tokens is not None:
-        members["tokens"] = entry.tokens
-    if entry.group is not None:
-        members["group"] = entry.group
-    if not entry.rebuildable:
-        members["value"] = msgspec.Raw(_canonical(entry.value))
-    return members
+def _net_changes(captured: Captured, lines: Lines) -> list[_Net]:
+    found: list[_Net] = []
+    for tier, entries in captured.tiers.items():
+        changes = captured.changes.get(tier, {})
+        present: set[str] = set()
+        for some in slices(entries):
+            for entry in some:
+                change = changes.get(entry.key)
+                if change is not None:
+                    present.add(entry.key)
+                elif lines.persists(entry):
+                    change = Change(lsn=entry.lsn, was_present=False)
+                if change is not None:
+                    found.append(_Net(tier, entry.key, change, entry))
+        if len(present) < len(changes):
+            for key, change in changes.items():
+                if key not in present and change.was_present:
+                    found.append(_Net(tier, key, change, None))
+    return found
 
 
-def _entry_lines(tier: Tier) -> Iterator[bytes]:
-    for entry in tier.entries():
-        yield _encode({"lsn": entry.lsn, **_members(entry)}) + b"\n"
+def _tier_lines(lines: Lines, tier: str, entries: list[Entry]) -> Iterator[bytes]:
+    for some in slices(entries, _LINES):
+        yield encode_lines([lines.of_entry(tier, entry) for entry in some])
 
 
-def _change_lines(changed: list[tuple[int, Tier, str]], clock: Clock) -> Iterator[bytes]:
-    t_us, m_us = clock.wall_us(), clock.boot_us()
-    for lsn, tier, key in changed:
-        entry = tier.entry(key)
-        if entry is None:
-            gone = {"tier": tier.name, "key": key, "bytes": 0}
-            yield codec.encode(lsn, t_us, m_us, "delete", gone)
-        else:
-            yield codec.encode(lsn, t_us, m_us, "put", {"tier": tier.name, **_members(entry)})
-
-
-def _write_lines(path: Path, lines: Iterable[bytes], files: Files) -> CheckpointFile:
-    """Write and sync a file, a piece at a time: a second copy of the tiers never exists."""
-    digest, size = hashlib.sha256(), 0
-    fd = files.open(path, _CREATE, 0o644)
-    try:
-        for piece in _pieces(lines):
-            files.write_all(fd, piece)
-            digest.update(piece)
-            size += len(piece)
-        files.fsync(fd)
-    finally:
-        files.close(fd)
-    return CheckpointFile(size, digest.hexdigest())
-
-
-def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    held: list[bytes] = []
-    held_bytes = 0
-    for line in lines:
-        held.append(line)
-        held_bytes += len(line)
-        if held_bytes >= _BUFFER_BYTES:
-            yield b"".join(held)
-            held, held_bytes = [], 0
-    if held:
-        yield b"".join(held)
+def _journal_line(line: Line) -> bytes:
+    lsn, kind, members = line
+    return codec.encode(lsn, 0, 0, kind, members)

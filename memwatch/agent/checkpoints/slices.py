@@ -1,0 +1,59 @@
+"""Long work in short slices: the agent's threads run between any two of them.
+
+One call into C that sorts or frees a million things holds the interpreter for a second, and the
+whole agent with it. Nothing here holds it for longer than a millisecond or so.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+SLICE: Final = 256
+"""Things handled in one go."""
+_BUCKET = 1024
+_SAMPLED = 4
+"""Keys looked at for each bucket to be: their sizes come out even enough."""
+
+_Item = TypeVar("_Item")
+
+
+def breathe() -> None:
+    """Let other threads run: a thread that waits for the interpreter gets it."""
+    time.sleep(0)
+
+
+def slices(items: list[_Item], size: int = SLICE) -> Iterator[list[_Item]]:
+    """Yield the items in order, some at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+        breathe()
+
+
+def in_order(items: list[_Item], key: Callable[[_Item], Any]) -> Iterator[list[_Item]]:
+    """Yield the items sorted by `key`, some at a time; keys differ from each other."""
+    if len(items) <= _BUCKET:
+        yield sorted(items, key=key)
+        return
+    count = len(items) // _BUCKET + 1
+    step = max(len(items) // (count * _SAMPLED), 1)
+    sample = sorted(key(items[place]) for place in range(0, len(items), step))
+    pivots = sample[_SAMPLED::_SAMPLED]
+    buckets: list[list[_Item]] = [[] for _ in range(len(pivots) + 1)]
+    for some in slices(items):
+        for item in some:
+            buckets[bisect_right(pivots, key(item))].append(item)
+    for bucket in buckets:
+        bucket.sort(key=key)
+        yield bucket
+        breathe()
+        bucket.clear()
+
+
+def let_go(items: list[Any]) -> None:
+    """Empty a list: what only it held is freed a slice at a time."""
+    while items:
+        del items[-SLICE:]
+        breathe()
