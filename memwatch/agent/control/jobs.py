@@ -182,6 +182,8 @@ class Jobs:
             return
         if now_us - job.accepted_us > job.command.deadline_us:
             self._finish(job, "failed", _DEADLINE)
+            if job.later is not None:
+                job.later.cancel()
         elif now_us - job.ack.boot_us >= REFRESH_US:
             progress = job.later.progress if job.later else {}
             self._answer(job, "running", result=progress, logged=False)
@@ -264,7 +266,6 @@ class Jobs:
             return
         self._answer(job, state, detail, result)
         if job.later is not None:
-            job.later.cancelled = True
             self._later.remove(job)
         if self._answers.is_late(job.command.id):
             self._claimed[job.command.id] = job.name

@@ -87,9 +87,9 @@ class ControlListener:
             self._come_by(whole=True)
 
     def interruption_point(self) -> None:
-        """Do only what needs no whole state (an abort, an end): where a step or tool call begins.
+        """Do only what needs no whole state: where a step or tool call begins.
 
-        Raises as `safe_point` does.
+        Raises ExperimentAborted where that was asked for.
         """
         if self.mode.attention:
             self._come_by(whole=False)
@@ -121,7 +121,7 @@ class ControlListener:
         self._jobs.serve(whole=whole)
         # Should a command come in between, the thread's next look asks for attention again.
         self.mode.attention = self._jobs.waiting or self.mode.pressing
-        self.mode.interrupt()
+        self.mode.interrupt(whole=whole)
 
     def _listen(self) -> None:
         while not self._stop.wait(POLL_S):

@@ -71,7 +71,7 @@ class Mode:
         """Why nothing may change; empty when it may."""
         self._open = threading.Event()
         self._open.set()
-        self._experiment_thread: int | None = None
+        self._experiment_thread = 0
         self._aborted: Callable[[], None] | None = None
         self._end: End | None = None
         self._over = False
@@ -111,17 +111,10 @@ class Mode:
             self.look()
 
     def experiment_ended(self) -> None:
-        """Say that it has ended; call it last, when its end is logged.
-
-        What an abort left to be done is done here. Never raises.
-        """
-        with self._lock:
-            self._experiment_thread = None
-            finish, self._aborted = self._aborted, None
-            if finish is not None or not self._open.is_set():
-                self._settle("the experiment has ended")
-        if finish is not None:
-            finish()
+        """Say that it has ended: what an abort left to do is done at the next safe point."""
+        self._experiment_thread = 0
+        if self._aborted is not None or not self._open.is_set():
+            self.look()
 
     def ended(self) -> None:
         """Say that the run is over; in the log the record `run.end` says it."""
@@ -135,7 +128,7 @@ class Mode:
     @property
     def in_experiment(self) -> bool:
         """Whether an experiment is in progress."""
-        return self._experiment_thread is not None
+        return self._context.experiment is not None
 
     @property
     def pressing(self) -> bool:
@@ -143,7 +136,10 @@ class Mode:
         return self._aborted is not None or self._end is not None
 
     def abort(self, finish: Callable[[], None], why: str) -> None:
-        """Abort the experiment in progress; `finish`, which never raises, is called at its end."""
+        """Abort the experiment in progress.
+
+        `finish`, which never raises, is called once at the first safe point after its end.
+        """
         with self._lock:
             self._aborted = finish
             self.attention = True
@@ -156,10 +152,34 @@ class Mode:
             self.attention = True
             self._settle(end.why)
 
-    def interrupt(self) -> None:
-        """Raise ExperimentAborted or RunEnded where that was asked for and its time has come."""
-        if self._aborted is not None and self._experiment_thread == threading.get_ident():
-            raise ExperimentAborted("the experiment was aborted from outside")
+    def cancel_abort(self) -> None:
+        """Let the experiment go on after all, if it is still there."""
+        with self._lock:
+            self._aborted = None
+            self._settle("the abort came too late")
+
+    def interrupt(self, *, whole: bool) -> None:
+        """Raise or finish what was asked for, where its time has come.
+
+        Without `whole`, where the state may be half changed, only an abort is raised.
+        """
+        if self._aborted is not None and self.in_experiment:
+            if self._experiment_thread == threading.get_ident():
+                raise ExperimentAborted("the experiment was aborted from outside")
+        elif self._aborted is not None and whole:
+            self._finish_abort()
+        if self._end is not None and whole:
+            self._finish_end()
+
+    def _finish_abort(self) -> None:
+        with self._lock:  # two threads may come by
+            finish, self._aborted = self._aborted, None
+        if finish is not None:
+            finish()
+            with self._lock:
+                self._settle("the experiment was aborted")
+
+    def _finish_end(self) -> None:
         with self._lock:
             end = self._end
             if end is None or not (end.over or self._is_due(end)):

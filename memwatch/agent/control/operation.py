@@ -42,6 +42,7 @@ class Later:
         """How far it is; replaced by the one who works, told in the answer every 5 s."""
         self.cancelled = False
         """Nobody waits for it any more: its deadline passed."""
+        self.when_cancelled: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         self._end: tuple[str, str, Result] | None = None
         self._tell: Callable[[str, str, Result], None] | None = None
@@ -53,6 +54,11 @@ class Later:
     def failed(self, why: str) -> None:
         """Say that it was not done, or only in part."""
         self._finish("failed", why, {})
+
+    def cancel(self) -> None:
+        """Say that nobody waits for it any more."""
+        self.cancelled = True
+        self.when_cancelled()
 
     def when_ended(self, tell: Callable[[str, str, Result], None]) -> None:
         """Have `tell` called once with state, detail and result, at once if it has ended."""

@@ -6,23 +6,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from memwatch.agent.context import Context
 from memwatch.agent.control.listener import ControlListener
 from memwatch.agent.control.operation import Later, Operation, Request
+from memwatch.agent.log import Durability, LogWriter
 from memwatch.domain.clock import ManualClock
-from tests.agent.reading import context_at, read_log
+from tests.agent.reading import read_log
 from tests.faults.failing_files import FailingFiles
 
 
 class Agent:
     """A listener with one operation `mark`, polled by hand."""
 
-    def __init__(self, path: Path, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self, path: Path, clock: ManualClock | None = None, durability: Durability = "os"
+    ) -> None:
         self.path = path
         self.clock = clock or ManualClock()
         self.files = FailingFiles()
         self.marks: list[dict[str, Any]] = []
         self.inside: Callable[[], None] = lambda: None
-        self.context = context_at(path, clock=self.clock, files=self.files)
+        log = LogWriter(path / "wal", clock=self.clock, durability=durability, files=self.files)
+        self.context = Context(path, "run-1", log, self.clock, self.files)
         args = {"n": "a number", "fail": "whether to fail"}
         self.later = Later()
         self.listener = ControlListener(
@@ -45,6 +50,21 @@ class Agent:
             raise ValueError("told to \x1b[31mfail")
         self.marks.append(args)
         return {"count": len(self.marks)}
+
+    @property
+    def state(self) -> str:
+        """The mode."""
+        return self.mode.state
+
+    def begin_experiment(self, number: int) -> None:
+        """Do as a run does where an experiment begins."""
+        self.context.experiment = number
+        self.mode.experiment_began()
+
+    def end_experiment(self) -> None:
+        """Do as a run does where it ends."""
+        self.context.experiment = None
+        self.mode.experiment_ended()
 
     def turn(self) -> None:
         """Poll, then come to a safe point."""

@@ -27,10 +27,13 @@ def a_command(clock: Clock, command_id: str = "c1", **members: Any) -> dict[str,
     }
 
 
-def publish(run_dir: Path, command: dict[str, Any], priority: int = 3) -> Path:
-    """Write a draft and link it into `new/`."""
+def publish(
+    run_dir: Path, command: dict[str, Any], priority: int = 3, written_us: int | None = None
+) -> Path:
+    """Write a draft and link it into `new/`, as old as it says."""
     name = f"{priority}-{command['id']}.json"
-    return publish_bytes(run_dir, name, json.dumps(command).encode(), command["issued_us"])
+    at_us = command["issued_us"] if written_us is None else written_us
+    return publish_bytes(run_dir, name, json.dumps(command).encode(), at_us)
 
 
 def publish_bytes(run_dir: Path, name: str, text: bytes, written_us: int | None = None) -> Path:

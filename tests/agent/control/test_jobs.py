@@ -183,7 +183,9 @@ def test_a_restart_finds_what_was_claimed(
 def test_the_thread_takes_it_by_itself(agent: Agent) -> None:
     agent.listener.start()
     publish(agent.path, a_command(agent.clock))
-    until(lambda: agent.listener.safe_point() or state_of(agent.path) == "done")
+    until(lambda: agent.mode.attention and agent.listener.waiting)
+    agent.listener.safe_point()
+    assert state_of(agent.path) == "done"
     agent.listener.stop()
     assert len(agent.marks) == 1
 
