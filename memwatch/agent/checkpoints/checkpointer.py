@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final, Literal, overload
 
@@ -35,9 +36,10 @@ LOOK_S: Final = 1.0
 class _Job:
     """One checkpoint between capture and outcome."""
 
-    def __init__(self, captured: Captured, mark: Mark) -> None:
+    def __init__(self, captured: Captured, mark: Mark, tell: Callable[[Outcome], None]) -> None:
         self.captured = captured
         self.mark = mark
+        self.tell = tell
         self.outcome: Outcome | None = None
         self.done = threading.Event()
 
@@ -87,6 +89,11 @@ class Checkpointer:
             self._schedule.resume(experiments_since_any, experiments_since_full, chain_bytes)
         self.look()
 
+    @property
+    def busy(self) -> bool:
+        """Whether one is in progress."""
+        return self._turn.locked()
+
     def experiment_finished(self) -> None:
         """Count an experiment; failed ones count, aborted ones are not told here (R5)."""
         self._schedule.experiment_finished()
@@ -94,7 +101,7 @@ class Checkpointer:
 
     def due(self) -> Kind | None:
         """Return which kind is due now; None while one is being written."""
-        if self._refusal or self._turn.locked():
+        if self._refusal or self.busy:
             return None
         return self._schedule.due(self._clock.boot_us())
 
@@ -105,21 +112,26 @@ class Checkpointer:
     @overload
     def take(self, kind: Kind, wait: Literal[True] = True) -> Outcome: ...
     @overload
-    def take(self, kind: Kind, wait: bool) -> Outcome | None: ...
-    def take(self, kind: Kind, wait: bool = True) -> Outcome | None:
+    def take(
+        self, kind: Kind, wait: bool, tell: Callable[[Outcome], None] = ...
+    ) -> Outcome | None: ...
+    def take(
+        self, kind: Kind, wait: bool = True, tell: Callable[[Outcome], None] = lambda _: None
+    ) -> Outcome | None:
         """Take a checkpoint now; never raises for what goes wrong with it: see the outcome.
 
         With `wait` the caller waits for the outcome, and for that of one in progress before it;
-        the tiers' lock must not be held then. Without it None is returned at once, and nothing is
-        done while another is in progress.
+        the tiers' lock must not be held then. Without it None is returned once it is begun, and
+        `tell`, which never raises, is called with the outcome by the thread; while another is in
+        progress nothing is begun, and the outcome says so.
         """
         if not self._refusal and not self._turn.acquire(blocking=wait):
-            return None
+            return Outcome(id="", kind=kind, committed=False, reason="another one is in progress")
         if self._refusal:
             return Outcome(id="", kind=kind, committed=False, reason=self._refusal)
         self.pressing = False
         try:
-            job = _Job(self._chain.capture(kind), self._schedule.mark(self._clock.boot_us()))
+            job = _Job(self._chain.capture(kind), self._schedule.mark(self._clock.boot_us()), tell)
         except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
             self._turn.release()
             return self._failed(kind, error)
@@ -165,6 +177,7 @@ class Checkpointer:
             self._turn.release()
             self.look()
             job.done.set()
+        job.tell(job.outcome)
 
     def _failed(self, kind: Kind, error: Exception) -> Outcome:
         self._schedule.failed(self._clock.boot_us())

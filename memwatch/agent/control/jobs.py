@@ -196,9 +196,10 @@ class Jobs:
             behind = {job.command.op for job in self._later}
             now_us = self._clock.boot_us()
             for job in list(self._waiting):
-                if now_us < job.retry_us or job.command.op in behind:
+                operation = job.operation
+                if now_us < job.retry_us or job.command.op in behind or not operation.ready():
                     continue
-                if (whole or job.operation.anywhere) and self._begin(job):
+                if (whole or operation.anywhere) and self._begin(job):
                     return job
         return None
 

@@ -97,6 +97,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """It may also run where a step or tool call begins, as it needs no state that is whole."""
     this_experiment: bool = False
     """It means the experiment in progress when it was accepted, never a later one."""
+    ready: Callable[[], bool] = lambda: True
+    """Whether it can begin now; it waits for a later safe point where not."""
     max_s: float = 300.0
     """It rarely takes longer."""
 

@@ -6,8 +6,8 @@ Source: contracts, "Operations"; R4, R5, R8. Each checks all it was told before 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol, TypeVar, overload
 
 import msgspec
 from msgspec import Meta, Struct
@@ -45,10 +45,14 @@ class Outcome(Protocol):
 
 
 class Checkpoints(Protocol):
-    """The checkpointer of a run, as far as it is needed here."""
+    """The checkpointer of a run, as far as it is needed here; failures are told, not raised."""
 
-    def take(self, kind: Kind) -> Outcome:
-        """Take one and wait for its end; a failure is told, not raised."""
+    @property
+    def busy(self) -> bool: ...
+    @overload
+    def take(self, kind: Kind) -> Outcome: ...
+    @overload
+    def take(self, kind: Kind, wait: bool, tell: Callable[[Outcome], None]) -> Outcome | None: ...
 
 
 class Tiers(Protocol):
@@ -58,7 +62,7 @@ class Tiers(Protocol):
         self,
         *,
         tier: str | None = None,
-        keys: Collection[str] | None = None,
+        keys: Sequence[str] | None = None,
         how: How | None = None,
         target_bytes: int | None = None,
         cause: Cause,
@@ -123,6 +127,7 @@ class Operations:
                 about="save the state of all tiers",
                 args={"kind": "incremental, full, or experiment: all of the current one"},
                 dry_runs=True,
+                ready=lambda: not self._checkpoints.busy,
             ),
             "purge": Operation(
                 run=self._purge,
@@ -170,18 +175,24 @@ class Operations:
             raise RefusedError("no experiment is in progress")
         if request.dry_run:
             return {"kind": args.kind, "tiers": self._tiers.totals()}
-        outcome = self._checkpoints.take(args.kind)
-        if not outcome.committed:
-            raise ValueError(outcome.reason)
-        return _told(outcome)
+        later = Later()
+
+        def tell(outcome: Outcome) -> None:
+            if outcome.committed:
+                later.done(_told(outcome))
+            else:
+                later.failed(outcome.reason)
+
+        failed = self._checkpoints.take(args.kind, False, tell)
+        if failed is not None:
+            tell(failed)
+        return later
 
     def _purge(self, request: Request) -> Result:
         args = _checked(request, PurgeArgs)
         known = self._tiers.totals()
         if args.tier is not None and args.tier not in known:
             raise RefusedError(f"there is no tier {args.tier}, only {', '.join(known)}")
-        if args.keys is not None and args.tier is None:
-            raise RefusedError("keys are those of a tier: say which")
         purged = self._tiers.purge(
             tier=args.tier,
             keys=args.keys,
