@@ -1,23 +1,70 @@
-"""What an agent embeds: log writer, tiers, checkpoints, control. Stdlib and msgspec only."""
+"""What an agent embeds: log, tiers, checkpoints, recovery, control. Stdlib and msgspec only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from memwatch.agent.checkpoints.checkpointer import Cadence
-from memwatch.agent.control.listener import Operation
+from memwatch.agent.control.mode import ExperimentAborted, RunEnded
+from memwatch.agent.control.operation import Later, Operation, RefusedError, Request
 from memwatch.agent.log import LogWriter
-from memwatch.agent.memory.tiers import Entry, Keep, Tier, Tiers
-from memwatch.agent.run import Run, RunOptions
+from memwatch.agent.memory.entry import Entry, Keep, Source
+from memwatch.agent.memory.tiers import Tier, Tiers
+from memwatch.agent.options import KEEP, RunOptions
+from memwatch.agent.run import Run
 from memwatch.agent.work.experiment import Experiment
 from memwatch.agent.work.spans import Span
+from memwatch.domain.errors import (
+    CallInDoubtError,
+    DamagedError,
+    LogError,
+    ReadOnlyError,
+    RecoveryError,
+    UnkeepableError,
+)
+
+if TYPE_CHECKING:
+    from memwatch.agent.recovery.recover import recover
+    from memwatch.agent.recovery.report import Report
 
 __all__ = [
+    "KEEP",
     "Cadence",
+    "CallInDoubtError",
+    "DamagedError",
     "Entry",
     "Experiment",
+    "ExperimentAborted",
     "Keep",
+    "Later",
+    "LogError",
     "LogWriter",
     "Operation",
+    "ReadOnlyError",
+    "RecoveryError",
+    "RefusedError",
+    "Report",
+    "Request",
     "Run",
+    "RunEnded",
     "RunOptions",
+    "Source",
     "Span",
     "Tier",
     "Tiers",
+    "UnkeepableError",
+    "recover",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what only a restart or a drill needs when it is asked for."""
+    if name == "recover":
+        from memwatch.agent.recovery.recover import recover
+
+        return recover
+    if name == "Report":
+        from memwatch.agent.recovery.report import Report
+
+        return Report
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

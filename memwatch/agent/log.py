@@ -41,7 +41,7 @@ class LogWriter:
     directory; the caller holds the lock (`memwatch.host.lock`) that sees to it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- options by name, all with a default
         self,
         wal_dir: Path,
         *,
@@ -50,7 +50,9 @@ class LogWriter:
         segment_bytes: int = SEGMENT_BYTES,
         files: Files = SYSTEM_FILES,
         before_sync: Callable[[], None] = lambda: None,
+        after_lsn: int = 0,
     ) -> None:
+        """`after_lsn`: numbers up to it were given to records that the log may have lost since."""
         self._dir = wal_dir
         self._before_sync = before_sync
         """Brings to the device what the records point at; raises OSError."""
@@ -77,7 +79,8 @@ class LogWriter:
         self._batch_full: SimpleQueue[None] = SimpleQueue()
         try:
             wal_dir.mkdir(parents=True, exist_ok=True)
-            self._last_lsn = self._durable_lsn = self._asked_lsn = last_lsn(wal_dir)
+            self._last_lsn = max(last_lsn(wal_dir), after_lsn)
+            self._durable_lsn = self._asked_lsn = self._last_lsn
         except OSError as error:
             raise LogError(f"cannot open the log in {wal_dir}: {error.strerror}") from error
         self._thread: threading.Thread | None = None

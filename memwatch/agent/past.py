@@ -9,11 +9,21 @@ from memwatch.domain.errors import TargetError
 from memwatch.domain.record import Position, Record
 from memwatch.host.lock import RUN_LOCK
 from memwatch.wal.manifest import parse_run
-from memwatch.wal.segment import RUN_FILE, WAL_DIR, segment_name, segments
+from memwatch.wal.segment import (
+    CHECKPOINT_DIR,
+    CONTROL_DIR,
+    RUN_FILE,
+    WAL_DIR,
+    delta_range,
+    full_lsn,
+    segment_name,
+    segments,
+)
 from memwatch.wal.stream import SegmentStream
 
 _CHUNK_BYTES = 1_000_000
-_OF_A_FIRST_START = frozenset({RUN_LOCK, WAL_DIR})  # all that one leaves that dies at once
+_OF_A_FIRST_START = frozenset({RUN_LOCK, WAL_DIR, CONTROL_DIR})
+"""All that one leaves that dies at once."""
 
 
 def known_run(path: Path) -> str | None:
@@ -47,6 +57,16 @@ def last_lsn(wal_dir: Path) -> int:
         if found >= first:
             return found
     return first - 1
+
+
+def newest_named_lsn(path: Path) -> int:
+    """Return the largest lsn that a checkpoint of a run names: new records come behind it."""
+    try:
+        names = [entry.name for entry in (path / CHECKPOINT_DIR).iterdir()]
+    except OSError:
+        return 0
+    fulls = [full_lsn(name) or 0 for name in names]
+    return max([*fulls, *((delta_range(name) or (0, 0))[1] for name in names)], default=0)
 
 
 def last_experiment(wal_dir: Path) -> int:

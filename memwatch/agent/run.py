@@ -1,130 +1,169 @@
 """A run: the directory, the log, the tiers, and what an agent says about its work.
 
-    with Run.open(path, RunOptions(agent="searcher")) as run:
+    with Run.open("runs/night-7", RunOptions(agent="searcher")) as run:
         with run.experiment("level 9", phase="exploration") as experiment:
             with run.tool("compress") as call:
                 call.bytes_out = len(...)
             run.tiers["workspace"].put("call/1", ...)
-            run.safe_point()
             experiment.status = "kept"
+        run.safe_point()
 
 `safe_point` belongs wherever the state is whole: checkpoints that are due and commands from
-outside are done there.
+outside are done there. A directory with a past is recovered when it is opened. An exception that
+is none of the library's goes on unchanged; see each method for those that are.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import uuid
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
-import memwatch
-from memwatch.agent.checkpoints.checkpointer import Cadence, Checkpointer, Kind
+from memwatch.agent.checkpoints.checkpointer import Checkpointer
 from memwatch.agent.context import Context
-from memwatch.agent.control.listener import ControlListener, Operation
+from memwatch.agent.control.listener import ControlListener
+from memwatch.agent.control.mode import ExperimentAborted, Mode
+from memwatch.agent.control.operations import Operations
+from memwatch.agent.control.reclaim import Reclaimer
 from memwatch.agent.files import SYSTEM_FILES, Files
 from memwatch.agent.journal import Journal
-from memwatch.agent.log import Durability, LogWriter
+from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.tiers import Keep, Tiers
+from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
-from memwatch.agent.past import known_run, last_experiment
+from memwatch.agent.options import RunOptions
+from memwatch.agent.past import known_run, newest_named_lsn
 from memwatch.agent.sampler import Sampler
+from memwatch.agent.start import introduce, new_run_id, new_start_id
+from memwatch.agent.work.calls import Calls, InDoubt
 from memwatch.agent.work.experiment import Experiment, ExperimentBlock, Experiments, Hooks
 from memwatch.agent.work.spans import SpanBlock, Spans
+from memwatch.agent.work.workspace import Workspace
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.host.lock import RUN_LOCK, FileLock
-from memwatch.host.process import identity_of
-from memwatch.wal.manifest import RunManifest
-from memwatch.wal.segment import FORMAT, RUN_FILE, WAL_DIR
+from memwatch.wal.segment import BLOB_DIR, WAL_DIR
+from memwatch.wal.spool_format import ModeName
 
-KEEP: Mapping[str, Keep] = {
-    "workspace": Keep(count=200),
-    "recent": Keep(experiments=5),
-    "verified": Keep(delete=False),
-    "history": Keep(experiments=20),
-}
-"""What the four tiers keep unless told otherwise (R1)."""
+if TYPE_CHECKING:
+    from memwatch.agent.recovery.report import Report
+    from memwatch.agent.recovery.state import State
 
-
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is opened with."""
-
-    agent: str
-    profile: str = "native"
-    memory_limit_bytes: int | None = None
-    keep: Mapping[str, Keep] = msgspec.field(default_factory=lambda: KEEP)
-    cadence: Cadence = Cadence()
-    operations: Mapping[str, Operation] = msgspec.field(default_factory=dict)
-    """Besides `checkpoint`, which every run takes."""
-    sample_s: float = 5.0
-    durability: Durability = "batch"
+Outcome = TypeVar("Outcome")
+Name = str | PathLike[str]
 
 
 class Run:
-    """One start of an agent on a run directory. Make it with `Run.open`."""
+    """One start of an agent on a run directory. Make it with `Run.open`.
 
-    def __init__(self, context: Context, options: RunOptions, lock: FileLock) -> None:
-        self.path, self.id, self.log = context.path, context.run_id, context.log
+    Thread-safe; one experiment is in progress at a time, whichever thread or task holds it. A
+    forked child must not use it: its log refuses.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        options: RunOptions,
+        blobs: BlobStore,
+        past: tuple[State, Report] | None = None,
+    ) -> None:
+        """Take up what `past` holds; nothing is written yet."""
+        self.path, self.id, self.start_id = context.path, context.run_id, context.start_id
+        self.log = context.log
         self.record = context.record
         """Appends a record of any kind, with the number of the experiment in progress."""
-        self.start_id = uuid.uuid4().hex
+        self.recovered = None if past is None else past[1]
+        """How the state of earlier starts was found again; None for a new run."""
+        self._context, self._options = context, options
+        types = Types(options.types)
         self.tiers = Tiers(
             options.keep,
             context,
-            types=Types(),
-            blobs=BlobStore(context.path / "blobs", context.files),
+            types=types,
+            blobs=blobs,
+            builders=options.builders,
+            summarize=options.summarize,
             limit_bytes=options.memory_limit_bytes,
+            share_cap=options.share_cap,
         )
-        self.checkpoints = Checkpointer(context, self.tiers, options.cadence)
-        self._context = context
-        self._options = options
-        self._lock = lock
-        self._operations = {"checkpoint": self._checkpoint_operation(), **options.operations}
+        self.journal = Journal() if past is None else past[0].journal
+        self.journal.freed = blobs.release
+        if past is not None:
+            context.phase = past[0].phase
+            self.tiers.adopt(past[0].tiers, past[0].changes)
+        live = [*self.tiers.live_blobs(), *self.journal.blobs()]
+        blobs.adopt(live, context.log.last_lsn)
+        self.checkpoints = Checkpointer(
+            context, self.tiers, options.cadence, types=types, blobs=blobs, journal=self.journal
+        )
+        self._mode, self._reclaimer = Mode(context), Reclaimer()
+        own = Operations(context, self.tiers, self.checkpoints, self._mode, self._reclaimer)
+        self._operations = {**own.all(), **options.operations}
+        try:
+            self._control = ControlListener(context, self._operations, self._mode)
+        except BaseException:
+            self.checkpoints.close()
+            raise
         self._sampler = Sampler(self.tiers, self.record, period_s=options.sample_s)
-        self._control = ControlListener(context, self._operations)
-        self.journal = Journal()
-        self.journal.experiments = last_experiment(context.path / WAL_DIR)
-        self._spans = Spans(context, lambda: None)
+        self._spans = Spans(context, self._control.interruption_point)
+        self._calls = Calls(
+            context,
+            self.journal,
+            types,
+            blobs,
+            start_id=self.start_id,
+            sync=(lambda: 0) if options.durability == "os" else context.log.sync,
+        )
+        self._workspace = Workspace(options.workspace, context, self.journal, blobs)
         hooks = Hooks(
-            gate=lambda: None,
-            gate_async=_nothing,
-            phase_changed=lambda: None,
+            gate=lambda: self._mode.gate(self.safe_point),
+            gate_async=lambda: self._mode.gate_async(self.safe_point),
+            phase_changed=self.tiers.phase_changed,
+            began=self._mode.experiment_began,
             ended=self._experiment_ended,
+            over=self._mode.experiment_ended,
             safe_point=self.safe_point,
-            aborting=_Never,
+            aborting=ExperimentAborted,
         )
         self._experiments = Experiments(context, self.journal, hooks)
+        self._lock: FileLock | None = None
 
     @classmethod
     def open(
         cls,
-        path: Path,
+        path: Name,
         options: RunOptions,
         *,
         clock: Clock | None = None,
         files: Files = SYSTEM_FILES,
     ) -> Run:
-        """Create the run directory, or go on in one that has no agent now.
+        """Create the run directory, or recover the one that has a past and go on in it (R5, R7).
 
-        Raises TargetError for a directory that is something else, LockHeldError while another
-        agent writes there, LogError or OSError where it cannot be written.
+        Raises TargetError for a directory that is something else, LockHeldError (with its pid)
+        while another agent writes there, RecoveryError for one that two runs are mixed in or that
+        a newer memwatch wrote, LogError or OSError where it cannot be written.
         """
-        path, clock = path.absolute(), clock or SystemClock()
-        run_id = known_run(path) or _new_run_id(options.agent, clock)
+        path, clock = Path(path).absolute(), clock or SystemClock()
+        known = known_run(path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock.acquire(path / RUN_LOCK)
         try:
-            log = LogWriter(path / WAL_DIR, durability=options.durability, clock=clock, files=files)
+            past = _past_of(path, options, clock) if known else None
+            blobs = BlobStore(path / BLOB_DIR, files)
+            log = LogWriter(
+                path / WAL_DIR,
+                durability=options.durability,
+                clock=clock,
+                files=files,
+                before_sync=blobs.sync,
+                after_lsn=max(newest_named_lsn(path), past[1].last_lsn if past else 0),
+            )
             try:
-                run = cls(Context(path, run_id, log, clock, files), options, lock)
+                run_id = known or new_run_id(options.agent, clock)
+                context = Context(path, run_id, log, clock, files, start_id=new_start_id())
+                run = cls(context, options, blobs, past)
+                run._lock = lock
                 run._begin()
             except BaseException:
                 log.close()
@@ -135,28 +174,26 @@ class Run:
         return run
 
     @property
+    def current(self) -> Experiment | None:
+        """The experiment in progress: set its status and metrics, also in a decorated function."""
+        return self._experiments.current
+
+    @property
     def experiments(self) -> int:
         """Number of the newest experiment, over the life of the run."""
         return self.journal.experiments
 
-    def note(self, text: str) -> None:
-        """Leave a line for people."""
-        self.record("note", {"text": text})
+    @property
+    def mode(self) -> ModeName:
+        """What the run may do now: running, draining, paused, read_only, aborting, ended."""
+        return self._mode.state
 
-    def error(self, kind: str, message: str, **members: Any) -> None:
-        """Log something that went wrong."""
-        self.record("error", {"kind": kind, "message": message, **members})
+    def experiment(self, title: str, phase: str = "") -> ExperimentBlock:
+        """Return an experiment for `with`, `async with`, or to decorate a function.
 
-    def safe_point(self) -> None:
-        """Do what waits: commands from outside, and a checkpoint that is due."""
-        if self._control.waiting:
-            self._control.safe_point()
-        kind = self.checkpoints.due()
-        if kind is not None:
-            self.checkpoints.take(kind)
-
-    def experiment(self, title: str, phase: str) -> ExperimentBlock:
-        """Return an experiment for `with`, `async with`, or to decorate a function."""
+        Entering waits while the run is paused or read-only. Raises RuntimeError while another one
+        is in progress, LogError.
+        """
         return ExperimentBlock(self._experiments, title, phase)
 
     def step(self, name: str) -> SpanBlock:
@@ -167,14 +204,87 @@ class Run:
         """Return a tool call, used as an experiment is."""
         return SpanBlock(self._spans, "tool", name)
 
+    def safe_point(self) -> None:
+        """Do what waits: commands from outside, and a checkpoint that is due (R5).
+
+        Costs about a microsecond when nothing does. An abort or an end that was asked for leaves
+        it as an exception, which the experiment's block, or the interpreter, takes.
+        """
+        if self._mode.attention:
+            self._control.safe_point()
+        if self.checkpoints.pressing and (kind := self.checkpoints.due()) is not None:
+            self.checkpoints.take(kind, wait=False)
+
+    def call(
+        self,
+        service: str,
+        request: Any,
+        do: Callable[[], Outcome],
+        *,
+        paid: bool = True,
+        in_doubt: InDoubt = "raise",
+    ) -> Outcome:
+        """Make an external call with `do`, or return what an equal one was answered before a crash.
+
+        `request` and outcome are values as tiers keep them. A paid call of an earlier start whose
+        outcome nobody knows raises CallInDoubtError, unless `in_doubt` is "repeat" (R7). Raises
+        UnkeepableError, ReadOnlyError, LogError, and whatever `do` raises.
+        """
+        return self._calls.call(service, request, do, paid=paid, in_doubt=in_doubt)
+
+    async def call_async(
+        self,
+        service: str,
+        request: Any,
+        do: Callable[[], Awaitable[Outcome]],
+        *,
+        paid: bool = True,
+        in_doubt: InDoubt = "raise",
+    ) -> Outcome:
+        """Do as `call` does, with a `do` that is awaited."""
+        return await self._calls.call_async(service, request, do, paid=paid, in_doubt=in_doubt)
+
+    def write_file(self, name: Name, data: bytes | str) -> Path:
+        """Write a file of the workspace, whole and logged before (R7); returns where it lies.
+
+        After a crash it is put back if it is missing. Raises UsageError for a name that leads
+        out of `RunOptions.workspace`, ReadOnlyError, LogError, OSError.
+        """
+        return self._workspace.write(name, data)
+
+    def wrote(self, name: Name) -> None:
+        """Record a file of the workspace that a tool wrote: its hash. Raises as `write_file`."""
+        self._workspace.wrote(name)
+
+    def delete_file(self, name: Name) -> None:
+        """Delete a file of the workspace, logged before. Raises as `write_file`."""
+        self._workspace.delete(name)
+
+    def register_cache(self, name: str, drop: Callable[[], object]) -> None:
+        """Have `drop` empty a cache, which fills again by itself, when memory is reclaimed (R8)."""
+        self._reclaimer.register(name, drop)
+
+    def note(self, text: str) -> None:
+        """Leave a line for people."""
+        self.record("note", {"text": text})
+
+    def error(self, kind: str, message: str, **members: Any) -> None:
+        """Log something that went wrong."""
+        self.record("error", {"kind": kind, "message": message, **members})
+
     def close(self, status: str = "done", reason: str = "") -> None:
-        """Say how the run ended, and let go of the directory; more than once does no harm."""
-        if not self._lock.mine:
+        """Say how the run ended, and let go of the directory; more than once does no harm.
+
+        `done` means that the work is complete: what calls were answered is forgotten then.
+        """
+        if self._lock is None or not self._lock.mine:
             return
         try:
+            self.checkpoints.close()
             self._control.stop()
             self._sampler.stop()
-            self.record("run.end", {"status": status, "reason": reason})
+            members = {"status": status, "reason": reason}
+            self.journal.log(self.record, "run.end", members)
         finally:
             try:
                 self.log.close()
@@ -197,81 +307,41 @@ class Run:
         elif isinstance(error, Exception):
             self.close("crashed", f"{type(error).__name__}: {error}")
         else:
-            self.close("stopped", type(error).__name__)
+            self.close("stopped", str(error) or type(error).__name__)
 
     def _begin(self) -> None:
-        me, options = identity_of(os.getpid()), self._options
-        limit = options.memory_limit_bytes
-        limits = {} if limit is None else {"memory_bytes": limit}
-        manifest = RunManifest(
-            format=FORMAT,
-            run_id=self.id,
-            agent=options.agent,
-            profile=options.profile,
-            pid=os.getpid(),
-            start_ticks=me.start_ticks if me else 0,
-            boot_id=me.boot_id if me else "",
-            host=os.uname().nodename,
-            started_us=self._context.clock.wall_us(),
-            argv=sys.argv,
-            limits=limits,
-            cadence=msgspec.to_builtins(options.cadence),
-            retention={
-                name: keep.count or keep.experiments
-                for name, keep in options.keep.items()
-                if keep.count or keep.experiments
-            },
-            ops={
-                name: {"about": op.about, "args": op.args, "idempotent": op.idempotent}
-                for name, op in self._operations.items()
-            },
-        )
-        text = msgspec.json.format(msgspec.json.encode(manifest))
-        self._context.files.replace(self.path / RUN_FILE, text)
-        about = {
-            "start_id": self.start_id,
-            "boot": manifest.boot_id,
-            "agent": options.agent,
-            "version": memwatch.__version__,
-            "pid": manifest.pid,
-            "limits": limits,
-        }
-        self.record("run.begin", about)
+        """Introduce this start, and settle what the one before left open."""
+        members = introduce(self._context, self._options, self._operations)
+        self.journal.log(self.record, "run.begin", members)
+        if self.recovered is not None:
+            from memwatch.agent.restart import settle  # only a run with a past needs it
+
+            self.recovered = settle(
+                self.recovered,
+                self._context,
+                self.journal,
+                self.tiers,
+                self.checkpoints,
+                self._workspace,
+            )
         self._control.start()
         self._sampler.start()
 
     def _experiment_ended(self, experiment: Experiment) -> None:
         for tier in self.tiers.values():
             tier.log_accesses()
+        outcome = {
+            "title": experiment.title,
+            "status": experiment.status,
+            "metrics": experiment.metrics,
+        }
+        self.tiers.experiment_ended(experiment.number, outcome)
+        self._calls.experiment_ended(experiment.status)
         if experiment.status != "aborted":
             self.checkpoints.experiment_finished()
 
-    def _checkpoint_operation(self) -> Operation:
-        about, args = "save the state of all tiers", {"kind": "full or incremental"}
-        return Operation(run=self._checkpoint_asked, about=about, args=args)
 
-    def _checkpoint_asked(self, args: dict[str, Any]) -> dict[str, Any]:
-        kinds: dict[str, Kind] = {"full": "full", "incremental": "incremental"}
-        wanted = kinds.get(str(args.get("kind", "incremental")))
-        if wanted is None:
-            raise ValueError("kind is full or incremental")
-        outcome = self.checkpoints.take(wanted)
-        if not outcome.committed:
-            raise ValueError(outcome.reason)
-        result: dict[str, Any] = msgspec.to_builtins(outcome)
-        return {name: result[name] for name in ("id", "kind", "path", "bytes", "sha256")}
+def _past_of(path: Path, options: RunOptions, clock: Clock) -> tuple[State, Report]:
+    from memwatch.agent.restart import find_state  # only a run with a past needs it
 
-
-async def _nothing() -> None:
-    return
-
-
-class _Never(BaseException):
-    """Nothing is aborted."""
-
-
-def _new_run_id(agent: str, clock: Clock) -> str:
-    """Return a name that people can type and that no other run has."""
-    name = "".join(c for c in agent.lower() if c.isascii() and c.isalnum())[:20] or "run"
-    began = datetime.fromtimestamp(clock.wall_us() / 1e6, UTC).strftime("%m%d-%H%M")
-    return f"{name}-{began}-{uuid.uuid4().hex[:4]}"
+    return find_state(path, options, clock)

@@ -20,6 +20,8 @@ from tests.agent.reading import kinds, read_log
 from tests.agent.control.sending import a_command, publish, state_of
 from tests.waiting import until
 
+OPS = {"checkpoint", "purge", "reclaim", "abort_experiment", "end_run"}
+"""What every run does on request."""
 OPTIONS = RunOptions(agent="tester", memory_limit_bytes=300_000_000)
 
 
@@ -28,7 +30,7 @@ def test_the_directory_says_whose_it_is(tmp_path: Path) -> None:
     with Run.open(path, OPTIONS) as run:
         manifest = parse_run((path / "run.json").read_bytes())
         assert (manifest.run_id, manifest.agent, manifest.pid) == (run.id, "tester", os.getpid())
-        assert set(manifest.ops) == {"checkpoint"}
+        assert set(manifest.ops) == OPS
         assert manifest.start_ticks > 0
         assert path.stat().st_mode & 0o077 == 0
     begin, *_, end = read_log(path / "wal")[0]
@@ -48,7 +50,12 @@ def test_the_directory_says_when_checkpoints_come_and_what_stays(tmp_path: Path)
         "full_s": 7200,
         "chain_bytes": 50_000_000,
     }
-    assert manifest.retention == {"workspace": 200, "recent": 5, "history": 20}
+    assert manifest.retention == {
+        "workspace": {"count": 200, "intermediate": True, "importance": 0.3},
+        "recent": {"experiments": 5, "demote_to": "history", "importance": 0.7},
+        "verified": {"delete": False, "importance": 1.0},
+        "history": {"experiments": 20},
+    }
 
 
 def test_spans_are_logged_with_their_experiment(tmp_path: Path) -> None:
@@ -91,7 +98,7 @@ def test_aborted_experiments_do_not_count_failed_ones_do(tmp_path: Path) -> None
         assert "checkpoint.commit" not in kinds(run.path)
         with run.experiment("good", "exploration"):
             pass
-        assert kinds(run.path)[-2:] == ["checkpoint.begin", "checkpoint.commit"]
+        until(lambda: kinds(run.path)[-2:] == ["checkpoint.begin", "checkpoint.commit"])
 
 
 def test_a_restart_goes_on_counting_in_the_same_run(tmp_path: Path) -> None:
@@ -149,13 +156,13 @@ def test_commands_run_at_safe_points(tmp_path: Path) -> None:
 
         def all_answered() -> bool:
             run.safe_point()
-            return [state_of(run.path, name) for name in "lcx"] == ["done", "done", "failed"]
+            return [state_of(run.path, name) for name in "lcx"] == ["done", "done", "refused"]
 
         until(all_answered)
         ack = json.loads((run.path / "control/ack/c.json").read_text())
         manifest = run.path / ack["result"]["path"] / "MANIFEST.json"
         assert manifest.exists()
-        assert set(json.loads((run.path / "run.json").read_text())["ops"]) == {"checkpoint", "leak"}
+        assert set(json.loads((run.path / "run.json").read_text())["ops"]) == OPS | {"leak"}
     assert asked == [{"mb_per_min": 5}]
 
 

@@ -40,7 +40,8 @@ class FileState(Struct, frozen=True):
 
     path: str
     """As logged, relative to the workspace."""
-    state: Literal["same", "missing", "changed"]
+    state: Literal["same", "missing", "changed", "put back"]
+    """`put back`: it was missing, and a start wrote it again; a recovery alone writes nothing."""
 
 
 class Resume(Struct, frozen=True, kw_only=True):

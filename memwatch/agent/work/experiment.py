@@ -34,14 +34,20 @@ class Experiment(Struct):
 
 
 class Hooks(Struct, kw_only=True, frozen=True):
-    """What surrounds an experiment: where it may begin, and what follows its end."""
+    """What surrounds an experiment: where it may begin, and what follows its end.
+
+    In this order: gate, begin logged, began, phase_changed; end logged, ended, over, safe_point.
+    """
 
     gate: Callable[[], None]
     """Returns when a new experiment may begin; raises what ends the run."""
     gate_async: Callable[[], Awaitable[None]]
+    began: Callable[[], None]
     phase_changed: Callable[[], None]
     ended: Callable[[Experiment], None]
     """Retention, cadence and what else is counted in experiments."""
+    over: Callable[[], None]
+    """Called also when the end could not be logged."""
     safe_point: Callable[[], None]
     aborting: type[BaseException]
     """Unwinds the experiment in progress, and only that."""
@@ -69,11 +75,12 @@ class Experiments:
             members = {"x": number, "title": title, "phase": phase}
             self._journal.log(context.record, "experiment.begin", members)
             context.experiment = number
-            self.current = Experiment(number, title, phase)
+            current = self.current = Experiment(number, title, phase)
+        self.hooks.began()
         if phase != context.phase:
             context.phase = phase
             self.hooks.phase_changed()
-        return self.current
+        return current
 
     def end(self, experiment: Experiment) -> None:
         """Log the end, then do what is counted in experiments; raises LogError."""
@@ -90,6 +97,7 @@ class Experiments:
             self.hooks.ended(experiment)
         finally:
             self.current = context.experiment = None
+            self.hooks.over()
 
 
 class ExperimentBlock(Block[Experiment]):

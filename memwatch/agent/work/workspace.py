@@ -12,8 +12,6 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from msgspec import Struct
-
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal, Members
 from memwatch.agent.memory.blobs import BlobStore
@@ -21,14 +19,8 @@ from memwatch.agent.memory.entry import Blob
 from memwatch.domain.errors import DamagedError, UsageError
 
 Name = str | PathLike[str]
-
-
-class FileState(Struct, frozen=True):
-    """What became of a file between two starts."""
-
-    path: str
-    """Relative to the workspace."""
-    state: Literal["put back", "missing", "changed"]
+Found = Literal["put back", "missing", "changed"]
+"""What became of a file between two starts."""
 
 
 class Workspace:
@@ -75,15 +67,15 @@ class Workspace:
         self._log(key, "delete", {"bytes": 0})
         self._context.files.unlink(path)
 
-    def restore(self) -> tuple[FileState, ...]:
+    def restore(self) -> dict[str, Found]:
         """Make the folder what the log says, as far as it can be told; returns what differed."""
         if self._root is None:
-            return ()
+            return {}
         last = self._journal.newest_file() or {}
         if last.get("op") == "delete" and self._is_undone(last):
             self._context.files.unlink(self._place(last["path"])[0])
         found = {key: self._restored(key, m) for key, m in self._journal.files().items()}
-        return tuple(FileState(key, state) for key, state in found.items() if state is not None)
+        return {key: state for key, state in found.items() if state is not None}
 
     def _is_undone(self, last: Members) -> bool:
         """Say whether the last change that was logged was not done: the agent died before it."""
@@ -92,9 +84,7 @@ class Workspace:
         except UsageError:
             return False
 
-    def _restored(
-        self, key: str, members: Members
-    ) -> Literal["put back", "missing", "changed"] | None:
+    def _restored(self, key: str, members: Members) -> Found | None:
         try:
             path = self._place(key)[0]
         except UsageError:  # a link stands in its way since

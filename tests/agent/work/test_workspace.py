@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.agent.work.workspace import FileState, Workspace
+from memwatch.agent.work.workspace import Workspace
 from memwatch.domain.errors import LogError, ReadOnlyError, UsageError
 from tests.agent.work.desk import Desk
 from tests.faults.failing_files import FailingFiles
@@ -37,11 +37,11 @@ def test_what_is_missing_is_put_back_what_was_changed_is_told(tmp_path: Path) ->
     (first.root / "tool").unlink()
     (first.root / "touched").write_text("by hand")
     second = Desk(tmp_path)
-    assert second.workspace.restore() == (
-        FileState("lost", "put back"),
-        FileState("touched", "changed"),
-        FileState("tool", "missing"),
-    )
+    assert second.workspace.restore() == {
+        "lost": "put back",
+        "touched": "changed",
+        "tool": "missing",
+    }
     left = {path.name: path.read_text() for path in second.root.iterdir()}
     assert left == {"lost": "lost and written", "same": "same and written", "touched": "by hand"}
 
@@ -58,9 +58,9 @@ def test_a_write_that_was_logged_and_not_done_is_done_later(tmp_path: Path, oper
         desk.workspace.write("a", b"new and logged")
     assert (desk.root / "a").read_text() == "old"
     again = Desk(tmp_path)
-    assert again.workspace.restore() == (FileState("a", "put back"),)
+    assert again.workspace.restore() == {"a": "put back"}
     assert (desk.root / "a").read_text() == "new and logged"
-    assert again.workspace.restore() == ()
+    assert again.workspace.restore() == {}
 
 
 def test_an_older_version_put_there_by_hand_stays(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_an_older_version_put_there_by_hand_stays(tmp_path: Path) -> None:
     desk.workspace.write("a", "new")
     desk.workspace.write("b", "b")
     (desk.root / "a").write_text("old")
-    assert Desk(tmp_path).workspace.restore() == (FileState("a", "changed"),)
+    assert Desk(tmp_path).workspace.restore() == {"a": "changed"}
 
 
 def test_a_deletion_that_was_logged_and_not_done_is_done_later(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_deletion_that_was_logged_and_not_done_is_done_later(tmp_path: Path) -
     files.fail_all("unlink")
     with pytest.raises(OSError, match="space"):
         desk.workspace.delete("a")
-    assert Desk(tmp_path).workspace.restore() == ()
+    assert Desk(tmp_path).workspace.restore() == {}
     assert not (desk.root / "a").exists()
     with pytest.raises(FileNotFoundError):
         Desk(tmp_path).workspace.delete("a")
@@ -118,7 +118,7 @@ def test_a_log_of_a_stranger_reaches_nothing_outside(tmp_path: Path) -> None:
     for path in ("../../mine", str(mine), "../../new"):
         members = {"path": path, "op": "write", "hash": blob, "blob": blob, "blob_bytes": 6}
         desk.journal.log(desk.context.record, "file", members)
-    assert {one.state for one in desk.workspace.restore()} == {"changed"}
+    assert set(desk.workspace.restore().values()) == {"changed"}
     last = {"path": "../../mine", "op": "delete", "was": None}
     desk.journal.log(desk.context.record, "file", last)
     desk.workspace.restore()
@@ -132,7 +132,7 @@ def test_a_damaged_blob_puts_nothing_back(tmp_path: Path) -> None:
     (desk.root / "a").unlink()
     (blob,) = (tmp_path / "blobs").iterdir()
     blob.write_bytes(b"other text")
-    assert Desk(tmp_path).workspace.restore() == (FileState("a", "missing"),)
+    assert Desk(tmp_path).workspace.restore() == {"a": "missing"}
 
 
 def test_nothing_is_written_where_nothing_may_change(tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_without_a_workspace_nothing_is_written(tmp_path: Path) -> None:
     none = Workspace(None, desk.context, desk.journal, desk.blobs)
     with pytest.raises(UsageError, match="RunOptions"):
         none.write("a", "x")
-    assert none.restore() == ()
+    assert none.restore() == {}

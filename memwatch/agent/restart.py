@@ -1,0 +1,78 @@
+"""A start on a directory with a past: its state is found again, and what was left open is settled.
+
+Imported only for such a directory: a first start does without the recovery's code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from memwatch.agent.checkpoints.checkpointer import Checkpointer
+from memwatch.agent.context import Context
+from memwatch.agent.journal import Journal
+from memwatch.agent.memory.tiers import Tiers
+from memwatch.agent.options import RunOptions
+from memwatch.agent.past import last_experiment
+from memwatch.agent.recovery.recover import recover
+from memwatch.agent.recovery.report import FileState, Report
+from memwatch.agent.recovery.state import State
+from memwatch.agent.work.workspace import Workspace
+from memwatch.domain.clock import Clock
+from memwatch.wal.segment import WAL_DIR
+
+
+def find_state(path: Path, options: RunOptions, clock: Clock) -> tuple[State, Report]:
+    """Return the state of a run, its blobs looked for and proved when they are read."""
+    return recover(path, types=options.types, clock=clock, verify_blobs=False)
+
+
+def settle(
+    report: Report,
+    context: Context,
+    journal: Journal,
+    tiers: Tiers,
+    checkpoints: Checkpointer,
+    workspace: Workspace,
+) -> Report:
+    """Log the recovery, put files back, end what was open, go on with the chain of checkpoints.
+
+    Where something was lost a full checkpoint is taken at once: the next recovery must not stop
+    at the same hole. Returns the report with the files that differed. Raises LogError, OSError.
+    """
+    files = workspace.restore()
+    members = {
+        "full": report.full,
+        "deltas": len(report.deltas),
+        "records": report.records,
+        "lost": report.lost,
+        "duration_us": round(report.total_s * 1e6),
+    }
+    context.record("recovery", members | ({"files": files} if files else {}))
+    resume = report.resume
+    checkpoints.resume(
+        resume.base,
+        resume.last_lsn,
+        resume.chain_bytes,
+        resume.experiments_since_any,
+        resume.experiments_since_full,
+    )
+    if journal.open is not None:
+        _end_open(journal.open, context, journal, tiers, checkpoints)
+    if report.lossy:  # what lies behind the hole had numbers, too
+        newest = last_experiment(context.path / WAL_DIR)
+        journal.experiments = max(journal.experiments, newest)
+    if report.lossy or resume.full_due:
+        checkpoints.take("full")
+    states = tuple(FileState(name, state) for name, state in files.items())
+    return replace(report, files=states)
+
+
+def _end_open(
+    number: int, context: Context, journal: Journal, tiers: Tiers, checkpoints: Checkpointer
+) -> None:
+    """End the experiment that was in progress when the agent died."""
+    journal.log(context.record, "experiment.end", {"x": number, "status": "crashed"})
+    tiers.experiment_ended(number, {"status": "crashed"})
+    checkpoints.experiment_finished()
