@@ -94,6 +94,9 @@ class Reading:
         items: Items = []
         if place is not None:
             items = file.resume(place)
+            if not items:  # it may go on before the place: a torn end was cut off
+                self.emit(items, place, file.position, live=live)
+                return
         elif live and file.lsn < self._due:
             detail = f"a segment begins with lsn {file.lsn} where {self._due} was due"
             items = [Fault("repeated", file.lsn, 0, 0, detail, file.lsn)]

@@ -105,9 +105,13 @@ class SegmentFile:
         """Go on at a stored place: there a line ends that has the number before, or is broken.
 
         A place that no longer fits the file is a fault, and the file is read from its start:
-        its records come again, and the fault's `lsn` says from which number on.
+        its records come again, and the fault's `lsn` says from which number on. That a writer
+        cut off the torn end behind the last record is none: no record went with it.
         """
         size = os.fstat(self._fd).st_size
+        if place.offset > size > 0 and self._last_line(size) == (size, place.next_lsn):
+            self._restart(Position(self.lsn, size, place.next_lsn), self._anchor_at(size))
+            return []
         if place.offset > size:
             self._restart(Position(self.lsn), _START)
             detail = f"{place.offset - size} bytes shorter than what was read: read again"
@@ -130,7 +134,7 @@ class SegmentFile:
         size = os.fstat(self._fd).st_size
         offset = self._read_to.end
         if size < offset:
-            return [self._cut(size)], False
+            return self._cut(size), False
         if not self._read_to.fits(self._fd):
             return self._changed_below(), False
         if size == offset:
@@ -158,9 +162,12 @@ class SegmentFile:
             return [self._fault("truncated", place.offset, "the incomplete line was rewritten")]
         return [self._rewritten(place.offset)]
 
-    def _cut(self, size: int) -> Fault:
+    def _cut(self, size: int) -> Items:
         """Go on behind the last line of the shorter file, if its number says that we read it."""
         place, anchor = self.position, self._line_start
+        if place.offset == size and anchor.fits(self._fd):  # an incomplete line, and no more
+            self._restart(place, anchor)
+            return []
         detail = f"the file became {self._read_to.end - size} bytes shorter"
         if place.offset > size or not anchor.fits(self._fd):
             end, next_lsn = self._last_line(size)
@@ -169,7 +176,7 @@ class SegmentFile:
             place = Position(self.lsn, end, next_lsn)
             anchor = self._anchor_at(end)
         self._restart(place, anchor)
-        return self._fault("truncated", place.offset, detail, place.next_lsn)
+        return [self._fault("truncated", place.offset, detail, place.next_lsn)]
 
     def _rewritten(self, offset: int) -> Fault:
         self._restart(Position(self.lsn), _START)

@@ -8,24 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.agent.checkpoints.checkpointer import Checkpointer
-from memwatch.agent.memory.tiers import Keep, Tiers
 from memwatch.ingest.checkpoint_scan import OnDisk, scan_checkpoints
 from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, full_lsn
-from tests.agent.reading import context_at
+from tests.agent.checkpoints.bench import Bench
 
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
     """Return a run with a full checkpoint and an incremental one, as the agent writes them."""
-    context = context_at(tmp_path)
-    tiers = Tiers({"recent": Keep(), "history": Keep()}, context.record)
-    saver = Checkpointer(context, tiers)
-    tiers["recent"].put("a", "value")
-    assert saver.take("full").committed
-    tiers["recent"].put("b", "value")
-    assert saver.take("incremental").committed
-    context.log.close()
+    bench = Bench(tmp_path)
+    bench.tiers["recent"].put("a", "value")
+    assert bench.checkpoints.take("full").committed
+    bench.tiers["recent"].put("b", "value")
+    assert bench.checkpoints.take("incremental").committed
+    bench.close()
     return tmp_path
 
 

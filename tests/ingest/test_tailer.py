@@ -105,6 +105,25 @@ def test_a_torn_end_is_reported_once_the_writer_began_anew(log: LogDir, reader: 
     assert reader.kinds() == ["torn"], "a position behind the torn end tells that it was said"
 
 
+@pytest.mark.parametrize("read_before", ["nothing", "the live end", "the torn end"])
+def test_a_torn_end_that_the_writer_cuts_off_is_no_damage(
+    log: LogDir, reader: Reader, read_before: str
+) -> None:
+    log.write(1, line(1) + line(2)[:9])
+    tailer = log.tailer()
+    if read_before == "the live end":
+        reader.poll(tailer)
+    log.fill(2, 3)
+    if read_before == "the torn end":
+        reader.settle(tailer)
+    log.cut(1, len(line(1)))
+    reader.settle(tailer)
+    reader.settle(log.tailer(dict(reader.positions)))
+    assert reader.lsns() == [1, 2, 3]
+    assert reader.kinds() == ["torn"] * (read_before == "the torn end")
+    assert reader.positions[1] == Position(1, len(line(1)), 2)
+
+
 def test_numbers_missing_between_segments_are_a_gap(log: LogDir, reader: Reader) -> None:
     log.fill(1, 5)
     log.fill(9, 10)

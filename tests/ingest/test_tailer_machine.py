@@ -10,6 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from memwatch.agent.checkpoints.torn import cut, torn_tails
+from memwatch.agent.files import SYSTEM_FILES
 from memwatch.domain.record import Position, Record
 from memwatch.wal.segment import segments
 from memwatch.wal.stream import SegmentStream
@@ -67,9 +69,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(share=st.floats(0.01, 0.99))
     def append_half(self, share: float) -> None:
         whole = self.line()
-        cut = min(max(int(len(whole) * share), 1), len(whole) - 1)
-        self.log.write(self.segment, whole[:cut])
-        self.rest = whole[cut:]
+        upto = min(max(int(len(whole) * share), 1), len(whole) - 1)
+        self.log.write(self.segment, whole[:upto])
+        self.rest = whole[upto:]
 
     @precondition(lambda self: self.rest)
     @rule()
@@ -94,6 +96,12 @@ class LogMachine(RuleBasedStateMachine):
     def write_garbage(self, junk: bytes) -> None:
         self.log.write(self.segment, junk)
         self.broken = True
+
+    @rule()
+    def torn_ends_are_cut_off(self) -> None:
+        if self.log.path.exists():
+            for tail in torn_tails(self.log.path, set()):
+                cut(SYSTEM_FILES, tail)
 
     # Harm.
 
