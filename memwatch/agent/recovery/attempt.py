@@ -52,6 +52,8 @@ class Attempt:
             raise RecoveryError(f"{self._place.path} holds no run: name a run directory")
         self._load_full()
         self._follow()
+        with self._account.time("replay"):
+            self._replayer.settle()
         self._say_unused()
         prove_values(self._replayer, self._blobs, self._account, whole=self._verify_blobs)
         if self._passed is not None:

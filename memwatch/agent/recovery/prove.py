@@ -38,7 +38,6 @@ def prove_state(replayer: Replayer, passed: Commit, account: Account) -> dict[st
     is right.
     """
     with account.time("replay"):
-        replayer.settle()
         then, told = replayer.committed(), passed.state_hash
         found = {tier: state_hash(then.get(tier, {}).values()) for tier in sorted({*then, *told})}
     if not told:

@@ -6,7 +6,8 @@ value, and the text of the result is made once for all differences of a key that
 
 from __future__ import annotations
 
-from typing import Any, Final
+import sys
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -24,9 +25,6 @@ from memwatch.wal.checkpoint_format import NOTHING, TierLine
 from memwatch.wal.diff import DiffError, apply
 
 CHANGE_KINDS: Final = frozenset(("put", "update", "delete"))
-_DIFF_SHARE = 0.5
-"""Differences are kept for the next increment while they are shorter than this of the value."""
-
 _canonical = msgspec.json.Encoder(order="sorted").encode
 _source = msgspec.json.Decoder(Source).decode
 
@@ -63,6 +61,16 @@ _change = msgspec.json.Decoder(_RawChange).decode
 _members = msgspec.json.Decoder(dict[str, Any]).decode
 
 
+class _Open(NamedTuple):
+    """An entry that differences were applied to: the text of its value is still to be made."""
+
+    entry: Entry
+    value: Any
+    text_bytes: int
+    """Of the last version whose text is known; half of it is the most that differences may be to
+    go into the next increment."""
+
+
 class Replayer:
     """The state under replay."""
 
@@ -79,8 +87,7 @@ class Replayer:
         """Entries whose value nothing tells, with the reason; they are not in `tiers`."""
         self._blobs = blobs
         self._now_us = now_us
-        self._open: dict[tuple[str, str], tuple[Entry, Any]] = {}
-        """Entries whose text is still to be made, with their plain value."""
+        self._open: dict[tuple[str, str], _Open] = {}
         self._before: dict[str, dict[str, Entry | None]] = {}
         """Entries as of `commit`, of what was changed since then."""
 
@@ -123,8 +130,8 @@ class Replayer:
 
     def settle(self) -> None:
         """Make the text of all values that differences were applied to."""
-        for entry, value in self._open.values():
-            self._resident(entry, _canonical(value))
+        for one in self._open.values():
+            self._resident(one.entry, _canonical(one.value))
         self._open = {}
 
     def committed(self) -> dict[str, dict[str, Entry]]:
@@ -179,7 +186,8 @@ class Replayer:
         changes = self.changes.setdefault(line.tier, Changes())
         if new is not None:
             entries[line.key] = new
-            changes.put(new, old, how, int(new.full_bytes * _DIFF_SHARE))
+            known = self._open.get((line.tier, line.key))
+            changes.put(new, old, how, known.text_bytes // 2 if known else sys.maxsize)
         elif old is not None:
             changes.delete(old, line.lsn)
 
@@ -213,12 +221,14 @@ class Replayer:
             entry.packed, entry.blob, entry.digest = old.packed, old.blob, old.digest
             entry.bytes = resident_bytes(entry, 0)
             return Difference([], b"[]", line.from_lsn)
-        before = plain(self._text(old)) if known is None else known[1]
+        if known is None:
+            text = self._text(old)
+            known = _Open(old, plain(text), len(text))
         try:
-            value = apply(before, line.diff)
+            value = apply(known.value, line.diff)
         except DiffError as error:
             raise DamagedError(f"the difference of lsn {line.lsn} does not fit: {error}") from None
-        self._open[name] = entry, value
+        self._open[name] = _Open(entry, value, known.text_bytes)
         return Difference(line.diff, _canonical(line.diff), line.from_lsn)
 
     def _place(self, entry: Entry, value: Any, source: Any, blob: Blob) -> None:

@@ -46,6 +46,10 @@ class Values(Mapping[str, Any]):
             return entry.source
         return self._types.decode(entry.type, self._blobs.load(entry.blob))
 
+    def __contains__(self, key: object) -> bool:
+        """Whether there is such an entry, its value at hand or not."""
+        return key in self._entries
+
     def __iter__(self) -> Iterator[str]:
         """Iterate the keys, the one changed longest ago first."""
         return iter(self._entries)

@@ -74,38 +74,54 @@ class Tail:
         for items in self._items(first, stream, told=True):
             began = time.perf_counter()
             for item in items:
-                if isinstance(item, Fault):
-                    fault = item
-                    self._tell(item)
-                    if item.kind == "repeated":
-                        return Hole(self._due, None, _place(item))
-                elif item.lsn >= successor:
-                    self._void(first, item.lsn)
-                elif item.lsn > self._due:
-                    return Hole(self._due, item.lsn - 1, _place(fault) if fault else _name(first))
-                elif item.lsn == self._due <= self._until and (hole := self._record(item, first)):
+                if isinstance(item, Record):
+                    hole = self._take(item, first, successor, fault)
+                else:
+                    fault, hole = item, self._fault(item)
+                if hole is not None:
                     return hole
+                if self._due > self._until:
+                    break
             self._account.spent("replay", time.perf_counter() - began)
             if self._due > self._until:
                 return None
         return self._end(first, successor, stream, fault)
 
+    def _take(self, record: Record, first: int, successor: int, fault: Fault | None) -> Hole | None:
+        if record.lsn >= successor:
+            self._account.damaged.add(
+                f"{_name(first)}: lsn {record.lsn} comes again in the next segment, which began "
+                "anew there; the later ones count"
+            )
+        elif record.lsn > self._due:
+            where = _place(fault) if fault else _name(first)
+            return Hole(self._due, record.lsn - 1, where)
+        elif record.lsn == self._due:
+            return self._record(record, first)
+        return None  # below: the checkpoint holds it
+
+    def _fault(self, fault: Fault) -> Hole | None:
+        if fault.kind not in _SAID_BY_US:
+            self._account.damaged.add(f"{_place(fault)}: {fault.detail}")
+        return Hole(self._due, None, _place(fault)) if fault.kind == "repeated" else None
+
     def _end(
         self, first: int, successor: int, stream: SegmentStream, fault: Fault | None
     ) -> Hole | None:
         """Hold the end of a segment against what follows it."""
+        last = first == self._log.segments[-1]
+        missing = self._due < successor and not last
         if stream.torn_bytes:
+            told = "" if missing else ", of a record that was never acknowledged"
             self._account.damaged.add(
-                f"{_name(first)}: the last {stream.torn_bytes} bytes are no whole line, of a "
-                "record that was never acknowledged"
+                f"{_name(first)}: the last {stream.torn_bytes} bytes are no whole line{told}"
             )
-        if first == self._log.segments[-1]:
-            broken = stream.position.next_lsn is None  # complete lines that are none, at the end
-            return (
-                Hole(self._due, None, _place(fault) if fault else _name(first)) if broken else None
-            )
-        where = _place(fault) if fault else f"the end of {_name(first)}"
-        return Hole(self._due, successor - 1, where) if self._due < successor else None
+        if missing:
+            where = _place(fault) if fault else f"the end of {_name(first)}"
+            return Hole(self._due, successor - 1, where)
+        if last and fault is not None and stream.position.next_lsn is None:
+            return Hole(self._due, None, _place(fault))  # its last lines are whole, and wrong
+        return None
 
     def _record(self, record: Record, first: int) -> Hole | None:
         if record.kind == "run.begin":
@@ -137,16 +153,6 @@ class Tail:
                     yield items
         except DamagedError as error:
             self._account.damaged.add(error)
-
-    def _tell(self, fault: Fault) -> None:
-        if fault.kind not in _SAID_BY_US:
-            self._account.damaged.add(f"{_place(fault)}: {fault.detail}")
-
-    def _void(self, first: int, lsn: int) -> None:
-        self._account.damaged.add(
-            f"{_name(first)}: lsn {lsn} comes again in the next segment, which began anew there; "
-            "the later ones count"
-        )
 
 
 def _name(first: int) -> str:

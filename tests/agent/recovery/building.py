@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from memwatch.wal.segment import delta_name, full_name, segment_name
 Kept = dict[str, dict[str, tuple[int, Any]]]
 """Tier -> key -> lsn of the last change, value."""
 
+TEXT = "once upon a time there was a log" * 20
 TIERS = ("recent", "verified")
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
@@ -110,12 +111,14 @@ class Builder:
             self.base = folder.name
         return folder
 
-    def delta(self, *, commit: bool = True) -> Path:
-        """Take an incremental checkpoint; returns its file."""
+    def delta(
+        self, *, commit: bool = True, times: int = 1, extra: Sequence[tuple[int, bytes]] = ()
+    ) -> Path:
+        """Take an incremental checkpoint; returns its file, whose lines stand `times` times."""
         first, last = self.covered + 1, self.lsn
         path = self.path / "checkpoints" / delta_name(first, last)
         self.log("checkpoint.begin", {"id": path.stem, "kind": "incremental"})
-        data = b"".join(line for _, line in sorted(self._net_changes()))
+        data = b"".join(line for _, line in sorted([*self._net_changes(), *extra])) * times
         path.write_bytes(data)
         if commit:
             self._commit(path.stem, "incremental", first, last, sha(data), len(data))
@@ -199,24 +202,24 @@ def _state_hash(entries: dict[str, tuple[int, Any]]) -> str:
 def a_run(path: Path) -> Builder:
     """Return a run with two chains, every kind of change, and a tail."""
     run = Builder(path)
-    run.put("recent", "a", {"n": 1, "text": "once upon a time there was a log" * 3})
+    run.put("recent", "a", {"n": 1, "text": TEXT})
     run.put("recent", "b", list(range(30)))
     run.put("verified", "proof", {"big": "x" * 500}, blob=True)
     run.full()
-    run.update("recent", "a", {"n": 2, "text": "once upon a time there was a log" * 3})
+    run.update("recent", "a", {"n": 2, "text": TEXT})
     run.put("recent", "c", None)
     run.delta()
     run.delete("recent", "b")
     run.put("verified", "second", {"big": "y" * 500}, blob=True)
     run.full()
-    run.update("recent", "a", {"n": 3, "text": "once upon a time there was a log" * 3})
+    run.update("recent", "a", {"n": 3, "text": TEXT})
     run.put("recent", "d", {"deep": [[1, [2.5, "ü"]]]})
     run.delta()
     run.begin()
     run.update("verified", "proof", {"big": "x" * 500, "more": True})
     run.delete("recent", "c")
     run.delta()
-    run.update("recent", "a", {"n": 4, "text": "once upon a time there was a log" * 3})
-    run.update("recent", "a", {"n": 5, "text": "once upon a time there were logs" * 3})
+    run.update("recent", "a", {"n": 4, "text": TEXT})
+    run.update("recent", "a", {"n": 5, "text": TEXT + "and so on"})
     run.put("recent", "e", 5)
     return run
