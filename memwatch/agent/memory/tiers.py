@@ -234,17 +234,32 @@ class Tiers(Mapping[str, Tier]):
     def _put_summary(self, below: Tier, key: str, number: int, tier: Tier) -> None:
         entries = tier.of_experiment(number)
         importance = max(entry.importance for entry in entries)  # what matters there matters here
-        value = None
-        if self._summaries.summarize is not None:
+        value = self._own_summary(tier, number, entries)
+        if value is not None:
             try:
-                value = self._summaries.summarize([_whole(tier, entry) for entry in entries])
-                if value is not None:
-                    below.put(key, value, experiment=number, importance=importance)
-            except UnkeepableError:
-                value = None
-        if value is None:
-            plain = self._summaries.plain(number, entries)
-            below.put(key, plain, experiment=number, importance=importance)
+                below.put(key, value, experiment=number, importance=importance)
+            except UnkeepableError as error:
+                self._no_summary(tier, number, error)
+            else:
+                return
+        plain = self._summaries.plain(number, entries)
+        below.put(key, plain, experiment=number, importance=importance)
+
+    def _own_summary(self, tier: Tier, number: int, entries: list[Entry]) -> Any:
+        summarize = self._summaries.summarize
+        if summarize is None:
+            return None
+        try:
+            return summarize([_whole(tier, entry) for entry in entries])
+        except Exception as error:  # noqa: BLE001  # the agent's code, while something must go
+            self._no_summary(tier, number, error)
+            return None
+
+    def _no_summary(self, tier: Tier, number: int, error: Exception) -> None:
+        message = f"experiment {number} is summed up without summarize: {error}"
+        self._context.record(
+            "error", {"kind": "summarize", "message": message[:500], "tier": tier.name}
+        )
 
 
 def _whole(tier: Tier, entry: Entry) -> Entry:
