@@ -93,7 +93,8 @@ def test_only_the_first_end_counts() -> None:
 
 @pytest.mark.parametrize("limit", ["ttl_us", "deadline_us"])
 def test_what_waits_too_long_is_given_up_without_a_safe_point(agent: Agent, limit: str) -> None:
-    publish(agent.path, a_command(agent.clock, **{limit: 5_000_000}))
+    members: dict[str, Any] = {limit: 5_000_000}
+    publish(agent.path, a_command(agent.clock, **members))
     agent.listener.poll()
     agent.clock.advance_s(6)
     agent.listener.poll()
