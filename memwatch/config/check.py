@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import fields
 
-from memwatch.config.schema import Profile
+from memwatch.config.schema import Profile, usual_retention
+from memwatch.domain.text import inert
 
 _RISING = (
     ("thresholds.warn", "thresholds.intervene", "thresholds.emergency"),
@@ -34,17 +35,35 @@ class Contradiction(NamedTuple):
 
 def contradiction(settings: Struct) -> Contradiction | None:
     """Return the first thing wrong with settings, or None."""
+    return next(_contradictions(settings), None)
+
+
+def _contradictions(settings: Struct) -> Iterator[Contradiction]:
     numbers = dict(_numbers(settings, ""))
-    return next(_contradictions(numbers, isinstance(settings, Profile)), None)
-
-
-def _contradictions(numbers: dict[str, float], is_profile: bool) -> Iterator[Contradiction]:
     for key, value in numbers.items():
         least_is_zero = key.startswith("retention.")  # keeping none is a choice
         if not isfinite(value) or value < 0 or (value == 0 and not least_is_zero):
             yield Contradiction(key, f"{key} must be above 0, not {value}")
-    if not is_profile:
-        return
+    if isinstance(settings, Profile):
+        yield from _of_tiers(settings)
+        yield from _of_levels(numbers)
+
+
+def _of_tiers(profile: Profile) -> Iterator[Contradiction]:
+    known = f"tiers are {', '.join(profile.tiers)}"
+    for tier, keep in profile.retention.items():
+        key = f"retention.{tier}"
+        if tier not in profile.tiers and tier not in usual_retention():
+            yield Contradiction(key, inert(f"{key} is of no tier; {known}", 200))
+        if keep.importance > 1:
+            text = f"{key}.importance is at most 1, not {keep.importance}"
+            yield Contradiction(f"{key}.importance", text)
+        if tier in profile.tiers and keep.demote_to not in (None, *profile.tiers):
+            text = f"{key}.demote_to is no tier; {known}"
+            yield Contradiction(f"{key}.demote_to", inert(text, 200))
+
+
+def _of_levels(numbers: dict[str, float]) -> Iterator[Contradiction]:
     for key in _SHARES:
         if numbers[key] > 1:
             yield Contradiction(key, f"{key} is a share of a limit, at most 1, not {numbers[key]}")
@@ -64,5 +83,8 @@ def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
     elif isinstance(value, tuple):
         for index, item in enumerate(value):
             yield from _numbers(item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _numbers(item, f"{path}.{name}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield path, value

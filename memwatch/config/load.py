@@ -10,7 +10,7 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -66,7 +66,7 @@ def load_settings(path: Path, shape: type[_Settings]) -> _Settings:
     root, values = _parse(_read(path), where)
     _check_keys(root, shape, where)
     try:
-        settings = msgspec.convert(values, shape)
+        settings = msgspec.convert(_completed(values, shape), shape)
     except msgspec.ValidationError as error:
         place = _AT.search(str(error))
         line = _line(root, place[1] if place else "")
@@ -131,10 +131,38 @@ def _check_keys(node: yaml.MappingNode, shape: type[msgspec.Struct], where: str)
         if name in seen:
             raise ConfigError(f"{where} line {line}: {name!r} is set twice")
         seen.add(name)
-        inner = types[name]
-        is_struct = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
-        if is_struct and isinstance(value, yaml.MappingNode):
+        if not isinstance(value, yaml.MappingNode):
+            continue
+        inner, named = types[name], _named(types[name])
+        if named is not None:
+            for _, one in value.value:
+                if isinstance(one, yaml.MappingNode):
+                    _check_keys(one, named, where)
+        elif isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             _check_keys(value, inner, where)
+
+
+def _named(hint: Any) -> type[msgspec.Struct] | None:
+    """Return the struct of a setting that holds one for each of several names."""
+    if get_origin(hint) is not dict:
+        return None
+    inner = get_args(hint)[1]
+    return inner if isinstance(inner, type) and issubclass(inner, msgspec.Struct) else None
+
+
+def _completed(values: Any, shape: type[msgspec.Struct]) -> Any:
+    """Add to structs by name what the file does not say of them: it changes what it names."""
+    for setting in msgspec.structs.fields(shape):
+        given = values.get(setting.name)
+        if _named(setting.type) is None or not isinstance(given, dict):
+            continue
+        usual = msgspec.to_builtins(setting.default_factory())
+        merged = {
+            name: {**usual.get(name, {}), **one} if isinstance(one, dict) else one
+            for name, one in given.items()
+        }
+        values = {**values, setting.name: {**usual, **merged}}
+    return values
 
 
 def _nearest(name: str, known: list[str]) -> str:

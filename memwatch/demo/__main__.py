@@ -11,15 +11,19 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+
+from msgspec import structs
 
 from memwatch.agent import Cadence, Keep, Operation, Run, RunOptions
 from memwatch.config.load import load_profile
-from memwatch.config.schema import Profile
+from memwatch.config.schema import Profile, TierRetention
+from memwatch.demo.builders import Builders
 from memwatch.demo.corpus import Corpus, read_corpus
-from memwatch.demo.engine import Engine, HardStop, Stopped
+from memwatch.demo.engine import NO_REST, Engine, HardStop, Stopped, summarize
 from memwatch.demo.leak import OUTSIDE, Leak, check
-from memwatch.demo.search import Search
+from memwatch.demo.results import TYPES
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError, UsageError
 from memwatch.domain.units import bytes_text
@@ -47,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--leak-in", default=OUTSIDE, metavar="TIER", help="where to leak")
     parser.add_argument("--limit", type=int, metavar="BYTES", help="memory limit of its own")
     parser.add_argument("--seconds", type=float, help="stop after this time")
+    parser.add_argument("--experiments", type=int, metavar="N", help="stop after so many")
+    parser.add_argument("--no-rest", action="store_true", help="work as fast as the machine can")
     parser.add_argument("--end-with-stdin", action="store_true", help="stop when it is closed")
     parser.add_argument("--profile", default="demo", help="name or path (demo)")
     return parser
@@ -62,7 +68,7 @@ def _run(args: argparse.Namespace) -> int:
         about="forget to release results, for real; 0 stops and releases",
         args={"mb_per_min": "rate", "where": "outside, or the name of a tier"},
     )
-    options = _options(profile, limit, operation)
+    options = run_options(profile, limit, corpus, {"leak": operation})
     try:
         check(args.leak, args.leak_in, options.keep)
     except ValueError as error:
@@ -70,7 +76,9 @@ def _run(args: argparse.Namespace) -> int:
     run = Run.open(args.run_dir, options)
     leak = Leak(run.tiers, SystemClock(), run.record, args.leak_in)
     leaks.append(leak)
-    engine = Engine(run, corpus, Search(args.seed, len(corpus.slices)), leak, limit)
+    engine = Engine(run, corpus, leak, seed=args.seed, limit_bytes=limit)
+    if args.no_rest:
+        engine.pace = NO_REST
     _stop_on_signals(engine.stop)
     if args.end_with_stdin:
         threading.Thread(target=_end_with_stdin, args=(engine.stop,), daemon=True).start()
@@ -82,7 +90,7 @@ def _run(args: argparse.Namespace) -> int:
         run.note(_introduction(corpus, profile))
         try:
             leak.turn(args.leak, args.leak_in)
-            engine.work()
+            engine.work(args.experiments)
         except Stopped:
             run.close("stopped", "asked to stop, or its time was over")
         except HardStop:
@@ -93,26 +101,23 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _options(profile: Profile, limit: int, leak: Operation) -> RunOptions:
-    cap, keep, due = int(limit * profile.share_cap), profile.retention, profile.checkpoints
+def run_options(
+    profile: Profile, limit: int, corpus: Corpus, operations: Mapping[str, Operation] | None = None
+) -> RunOptions:
+    """Return what the demo opens its run with."""
+    keep = {name: profile.retention.get(name, TierRetention()) for name in profile.tiers}
+    due = profile.checkpoints
     return RunOptions(
         agent="demo",
         profile=profile.name,
         memory_limit_bytes=limit,
-        keep={
-            "workspace": Keep(groups=keep.workspace_calls, bytes=cap),
-            "recent": Keep(groups=keep.recent_experiments, bytes=cap),
-            "verified": Keep(),
-            "history": Keep(groups=keep.history_experiments, bytes=cap),
-        },
-        cadence=Cadence(
-            incremental_experiments=due.incremental_experiments,
-            incremental_s=due.incremental_s,
-            full_experiments=due.full_experiments,
-            full_s=due.full_s,
-            chain_bytes=due.chain_bytes,
-        ),
-        operations={"leak": leak},
+        keep={name: Keep(**structs.asdict(what)) for name, what in keep.items()},
+        share_cap=profile.share_cap,
+        cadence=Cadence(**structs.asdict(due)),
+        operations=operations or {},
+        types=TYPES,
+        builders=Builders(corpus).by_name(),
+        summarize=summarize,
         sample_s=SAMPLE_S,
     )
 

@@ -10,10 +10,18 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from memwatch.agent import Entry, Experiment, Run
+from memwatch.agent import Entry, Experiment, ReadOnlyError, Run, Source
+from memwatch.demo.builders import source_of
 from memwatch.demo.corpus import Corpus
 from memwatch.demo.leak import Leak
-from memwatch.demo.results import Call, Metrics, Result, Verified, metrics_of
+from memwatch.demo.results import (
+    Call,
+    Metrics,
+    Result,
+    SearchState,
+    Verified,
+    metrics_of,
+)
 from memwatch.demo.search import Search, score_of
 from memwatch.demo.settings import (
     FAILURES,
@@ -26,9 +34,12 @@ from memwatch.domain.errors import LogError
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _STATM = Path("/proc/self/statm")
-_LOG_RETRY_S = 1.0
+_RETRY_S = 1.0
+_LOOK_S = 0.1
 _CHECKS = 5
 _MANY = 100
+_STATE = "state"
+"""Key of the search's state in the tier `search`."""
 
 
 class Pace(Struct, frozen=True):
@@ -44,7 +55,11 @@ class Pace(Struct, frozen=True):
     def rest_s(self, worked_s: float, steps: int) -> float:
         """Return how long to rest after one of `steps` steps, which took `worked_s` of work."""
         whole = max(self.step_s, worked_s / self.core_share, self.experiment_s / max(steps, 1))
-        return whole - worked_s
+        return max(whole - worked_s, 0.0)
+
+
+NO_REST = Pace(core_share=1.0, step_s=0.0, experiment_s=0.0)
+"""As fast as the machine allows."""
 
 
 class Stopped(BaseException):
@@ -67,55 +82,66 @@ class Engine:
     """An agent that searches; all it knows lies in the tiers of its run."""
 
     def __init__(
-        self, run: Run, corpus: Corpus, search: Search, leak: Leak, limit_bytes: int
+        self, run: Run, corpus: Corpus, leak: Leak, *, seed: int, limit_bytes: int
     ) -> None:
+        """Go on where the run's tiers say that the search stands; `seed` is for a new one."""
         self.stop = threading.Event()
         """Set it and the engine raises Stopped at its next step."""
         self.pace = Pace()
         self._run = run
         self._corpus = corpus
-        self._search = search
         self._leak = leak
         self._limit_bytes = limit_bytes
         tiers = run.tiers
         self._workspace, self._recent = tiers["workspace"], tiers["recent"]
         self._verified, self._history = tiers["verified"], tiers["history"]
-        self._recent.demote = self._demote
+        self._stands = tiers["search"]
+        known = self._stands.get(_STATE) if _STATE in self._stands else None
+        state = known if isinstance(known, SearchState) else SearchState(seed=seed)
+        self.search = Search(state, len(corpus.slices))
 
-    def work(self) -> None:
-        """Experiment until stopped; raises Stopped or HardStop."""
-        while True:
+    def work(self, experiments: int | None = None) -> None:
+        """Do so many experiments, or go on until stopped; raises Stopped or HardStop."""
+        until = None if experiments is None else self._run.experiments + experiments
+        while until is None or self._run.experiments < until:
             try:
+                self._wait_for_leave()
                 self.next_experiment()
-            except LogError:  # nothing was lost: without a log nothing is done, either
-                if self.stop.wait(_LOG_RETRY_S):
+            except (LogError, ReadOnlyError):  # nothing was lost; without a log nothing is done
+                if self.stop.wait(_RETRY_S):
                     raise Stopped from None
 
     def next_experiment(self) -> None:
         """Do one experiment of the phase that the search is in."""
-        if self._search.phase == "verification":
+        if self.search.phase == "verification":
             self._verify()
-            self._search.verified()
         else:
-            self._try(self._search.propose())
+            self._try(self.search.propose())
+
+    def _wait_for_leave(self) -> None:
+        """Wait while nothing new may begin; the library would, but not for our `stop`."""
+        while self._run.mode != "running":
+            self._run.safe_point()
+            if self.stop.wait(_LOOK_S):
+                raise Stopped
 
     def _try(self, settings: Settings) -> None:
         try:
-            with self._run.experiment(settings.title, self._search.phase) as experiment:
+            with self._run.experiment(settings.title, self.search.phase) as experiment:
                 result = self._compress(experiment, settings)
-                kept = self._search.learn(settings, result.score)
+                kept = self.search.learn(settings, result.score)
                 experiment.status = "kept" if kept else "discarded"
                 self._keep(result, experiment)
         except FAILURES as error:
-            self._search.learn(settings, None)
+            self.search.learn(settings, None)
             self._run.error("experiment", f"{settings.title}: {error}")
             self._remember_failure(settings)
             self._workspace.clear("call/")
 
     def _compress(self, experiment: Experiment, settings: Settings) -> Result:
-        text, length = self._corpus.slices[self._search.slice], settings.chunk_bytes
-        inputs = tuple(text[at : at + length] for at in range(0, len(text), length))
-        self._workspace.put("call/input", inputs, rebuildable=True)
+        number, length = self.search.slice, settings.chunk_bytes
+        text = self._corpus.slices[number]
+        inputs = self._workspace.build("call/input", "chunks", slice=number, chunk_bytes=length)
         dictionary = self._dictionary(text, settings)
         compress, outputs, spent_s = compressor(settings, dictionary), [], 0.0
         for index, chunk in enumerate(inputs):
@@ -124,7 +150,11 @@ class Engine:
                 packed = compress(chunk)
                 took_s = time.thread_time() - began
                 call.bytes_out = len(packed)
-            self._called(Call("compress", index, took_s, packed))
+            self._workspace.put(
+                f"call/compress/{index}",
+                Call("compress", index, took_s, packed),
+                source=source_of(number, settings, index),
+            )
             outputs.append(packed)
             spent_s += took_s
             self._breathe(took_s, packed, len(inputs))
@@ -132,7 +162,7 @@ class Engine:
         return Result(
             experiment=experiment.number,
             phase=experiment.phase,
-            slice=self._search.slice,
+            slice=number,
             settings=settings,
             status="",
             text_bytes=len(text),
@@ -159,46 +189,48 @@ class Engine:
         """Move what the experiment made from the workspace to `recent`."""
         figures = {"ratio": result.ratio, "score": result.score, "cpu_s": result.cpu_s}
         experiment.metrics.update(figures)
-        group, inputs = f"{result.experiment}", self._workspace.get("call/input")
+        number, inputs = result.experiment, self._workspace.entry("call/input")
         result = structs.replace(result, status=experiment.status)
-        self._recent.put(f"result/{group}", result, group=group, importance=0.8)
-        self._recent.put(f"input/{group}", inputs, group=group, rebuildable=True)
+        self._recent.put(f"result/{number}", result, importance=0.8)
+        if inputs is not None:
+            value = self._workspace.get("call/input")
+            self._recent.put(f"input/{number}", value, source=inputs.source)
         self._workspace.clear("call/")
+        self._stands.put(_STATE, self.search.state)
 
     def _remember_failure(self, settings: Settings) -> None:
         """Put the settings into `history` at once, as there is no result to keep in `recent`."""
         number = self._run.experiments
         failed = Metrics(
             experiment=number,
-            slice=self._search.slice,
+            slice=self.search.slice,
             settings=settings,
             status="failed",
             ratio=0.0,
             score=0.0,
             cpu_s=0.0,
         )
-        self._history.put(f"metrics/{number}", failed, group=f"{number}")
-
-    def _demote(self, entry: Entry) -> None:
-        if isinstance(entry.value, Result):
-            group = f"{entry.value.experiment}"
-            self._history.put(f"metrics/{group}", metrics_of(entry.value), group=group)
+        self._history.put(f"summary/{number}", failed, experiment=number)
+        self._stands.put(_STATE, self.search.state)
 
     def _verify(self) -> None:
-        results = [e.value for e in self._recent.entries() if isinstance(e.value, Result)]
-        title = f"decompress and check {len(results)} results"
+        keys = [entry.key for entry in self._recent.entries() if entry.key.startswith("result/")]
+        title = f"decompress and check {len(keys)} results"
         with self._run.experiment(title, "verification") as experiment:
+            results: list[Result] = [self._recent.get(key) for key in keys]
             whole = [result for result in results if self._is_whole(result)]
             past = [self._history.get(entry.key) for entry in self._history.entries()]
-            ranked = sorted((*past, *map(metrics_of, whole)), key=_score, reverse=True)
+            scores = [one.score for one in (*past, *whole) if isinstance(one, Metrics | Result)]
             for result in whole:
                 self._vouch(result)
             experiment.metrics = {
                 "checked": len(results),
                 "whole": len(whole),
-                "best": ranked[0].score if ranked else None,
+                "best": max(scores, default=None),
             }
             self._workspace.clear("call/")
+            self.search.verified()
+            self._stands.put(_STATE, self.search.state)
 
     def _is_whole(self, result: Result) -> bool:
         """Decompress a result; its text stays in the workspace until all are checked."""
@@ -208,8 +240,8 @@ class Engine:
             text = b"".join(map(back, result.chunks))
             took_s = time.thread_time() - began
             call.bytes_out = len(text)
-        key = f"call/text/{result.experiment}"
-        self._workspace.put(key, text, rebuildable=True, group=key)
+        key, source = f"call/text/{result.experiment}", Source("text", {"slice": result.slice})
+        self._workspace.put(key, text, source=source)
         self._breathe(took_s, result.chunks[0], _CHECKS)
         return hashlib.sha256(text).hexdigest() == result.text_sha256
 
@@ -233,10 +265,6 @@ class Engine:
         )
         self._verified.put(key, record, importance=1.0)
 
-    def _called(self, call: Call) -> None:
-        key = f"call/{call.tool}/{call.index}"
-        self._workspace.put(key, call, group=key)
-
     def _breathe(self, worked_s: float, material: bytes, steps: int) -> None:
         """Between two steps: leak if told to, look at the limit, serve requests, and rest."""
         self._leak.grow(material)
@@ -247,5 +275,7 @@ class Engine:
             raise Stopped
 
 
-def _score(metrics: Metrics) -> float:
-    return metrics.score
+def summarize(entries: list[Entry]) -> Metrics | None:
+    """Return what `history` keeps of an experiment that leaves `recent`."""
+    results = (entry.value for entry in entries if isinstance(entry.value, Result))
+    return next((metrics_of(result) for result in results), None)

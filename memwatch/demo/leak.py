@@ -7,12 +7,15 @@ import gc
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from memwatch.agent import Tiers
+from memwatch.agent import Source, Tiers
 from memwatch.domain.clock import Clock
 
 OUTSIDE = "outside"
 """Where a leak lies that no tier accounts for."""
 
+_KEY = "forgotten"
+_EMPTY = Source("nothing")
+"""What a value is made again from that left memory: nobody needs what was forgotten."""
 _GRAIN_BYTES = 64_000
 _MOST_AT_ONCE_BYTES = 32_000_000
 _forgotten: list[bytearray] = []
@@ -68,8 +71,10 @@ class Leak:
         if self._where == OUTSIDE:
             _forgotten.append(kept)
         else:
-            key = f"forgotten/{self._count}"
-            self._tiers[self._where].put(key, bytes(kept), rebuildable=True, importance=0.0)
+            tier = self._tiers[self._where]
+            hoard = tier.get(_KEY) if _KEY in tier else []
+            hoard.append(kept)
+            tier.put(_KEY, hoard, source=_EMPTY, importance=0.0)
 
     def ask(self, args: dict[str, Any]) -> dict[str, Any]:
         """Serve the operation `leak`."""
@@ -82,7 +87,7 @@ class Leak:
     def _release(self) -> int:
         freed = sum(map(len, _forgotten))
         _forgotten.clear()
-        freed += sum(tier.clear("forgotten/") for tier in self._tiers.values())
+        freed += sum(tier.clear(_KEY) for tier in self._tiers.values())
         gc.collect()
         _give_back_to_system()
         return freed

@@ -34,7 +34,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
-    """What stays of a result that left `recent` (`history`)."""
+    """What stays of an experiment that left `recent` (`history`)."""
 
     experiment: int
     slice: int
@@ -56,6 +56,25 @@ class Verified(Struct, frozen=True, kw_only=True):
     score: float
     times: int
     """How often it was verified."""
+
+
+class SearchState(Struct, frozen=True, kw_only=True):
+    """Where the search stands (`search`): what a demo that is started again goes on from."""
+
+    seed: int
+    proposals: int = 0
+    """Made so far; with the seed they say what is guessed next."""
+    phase: str = "exploration"
+    slice: int = 0
+    best: Settings | None = None
+    best_score: float = 0.0
+    in_phase: int = 0
+    vain: int = 0
+    tried: tuple[Settings, ...] = ()
+    """On this slice, in their order."""
+
+
+TYPES = (Call, Result, Metrics, Verified, SearchState)
 
 
 def metrics_of(result: Result) -> Metrics:

@@ -11,11 +11,11 @@ an eye on the processor time.
 from __future__ import annotations
 
 import random
-from typing import Literal
 
+from msgspec import structs
+
+from memwatch.demo.results import SearchState
 from memwatch.demo.settings import Settings, anywhere, beside
-
-Phase = Literal["exploration", "accumulation", "verification"]
 
 EXPLORATIONS = 7
 ACCUMULATIONS = 9
@@ -30,60 +30,68 @@ def score_of(ratio: float, mb_per_s: float) -> float:
 
 
 class Search:
-    """What to try next; deterministic by seed, apart from the times that scores hold."""
+    """What to try next; follows from its state, apart from the times that scores hold."""
 
-    def __init__(self, seed: int, slices: int) -> None:
-        self._rng = random.Random(seed)
+    def __init__(self, state: SearchState, slices: int) -> None:
+        self.state = state
+        """Replaced with every step, never changed."""
         self._slices = slices
-        self.phase: Phase = "exploration"
-        self.slice = 0
+
+    @property
+    def phase(self) -> str:
+        """exploration, accumulation or verification."""
+        return self.state.phase
+
+    @property
+    def slice(self) -> int:
         """Which slice of the corpus is worked on."""
-        self.best: Settings | None = None
-        self.best_score = 0.0
-        self._in_phase = 0
-        self._vain = 0
-        self._tried: set[Settings] = set()
+        return self.state.slice % self._slices
 
     def propose(self) -> Settings:
         """Return settings not tried on this slice yet, where such are found soon."""
-        settings = self._guess()
+        state = self.state
+        rng = random.Random(f"{state.seed}/{state.proposals}")
+        settings = self._guess(rng)
         for _ in range(_TRIES):
-            if settings not in self._tried:
+            if settings not in state.tried:
                 break
-            settings = self._guess()
-        self._tried.add(settings)
+            settings = self._guess(rng)
+        self._become(proposals=state.proposals + 1, tried=(*state.tried, settings))
         return settings
 
     def learn(self, settings: Settings, score: float | None) -> bool:
         """Take the score of a proposal, None for a failure; returns whether it is the new best."""
-        better = score is not None and score > self.best_score
-        if score is not None and better:
-            self.best, self.best_score = settings, score
-        self._vain = 0 if better else self._vain + 1
-        self._in_phase += 1
-        if self.phase == "exploration" and self._in_phase >= EXPLORATIONS and self.best:
-            self._enter("accumulation")
-        elif self.phase == "accumulation" and (
-            self._in_phase >= ACCUMULATIONS or self._vain >= PATIENCE
+        state = self.state
+        better = score is not None and score > state.best_score
+        if better:
+            self._become(best=settings, best_score=score)
+        self._become(vain=0 if better else state.vain + 1, in_phase=state.in_phase + 1)
+        state = self.state
+        if state.phase == "exploration" and state.in_phase >= EXPLORATIONS and state.best:
+            self._become(phase="accumulation", in_phase=0, vain=0)
+        elif state.phase == "accumulation" and (
+            state.in_phase >= ACCUMULATIONS or state.vain >= PATIENCE
         ):
-            self._enter("verification")
+            self._become(phase="verification", in_phase=0, vain=0)
         return better
 
     def verified(self) -> None:
         """Take note of a verification; after the last one the next slice begins."""
-        self._in_phase += 1
-        if self._in_phase >= VERIFICATIONS:
-            self._enter("exploration")
-            self.slice = (self.slice + 1) % self._slices
-            self.best, self.best_score = None, 0.0
-            self._tried.clear()
+        state = self.state
+        if state.in_phase + 1 < VERIFICATIONS:
+            self._become(in_phase=state.in_phase + 1)
+            return
+        self.state = SearchState(
+            seed=state.seed, proposals=state.proposals, slice=(self.slice + 1) % self._slices
+        )
 
-    def _enter(self, phase: Phase) -> None:
-        self.phase, self._in_phase, self._vain = phase, 0, 0
+    def _become(self, **changes: object) -> None:
+        self.state = structs.replace(self.state, **changes)
 
-    def _guess(self) -> Settings:
-        if self.best is None:
-            return anywhere(self._rng)
+    def _guess(self, rng: random.Random) -> Settings:
+        best = self.state.best
+        if best is None:
+            return anywhere(rng)
         if self.phase == "accumulation":
-            return beside(self.best, self._rng)
-        return anywhere(self._rng) if self._rng.random() < 0.5 else beside(self.best, self._rng, 2)
+            return beside(best, rng)
+        return anywhere(rng) if rng.random() < 0.5 else beside(best, rng, 2)

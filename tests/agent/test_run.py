@@ -16,8 +16,8 @@ from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import TargetError
 from memwatch.host.lock import LockHeldError
 from memwatch.wal.manifest import parse_run
-from tests.agent.reading import kinds, read_log
 from tests.agent.control.sending import a_command, publish, state_of
+from tests.agent.reading import kinds, read_log
 from tests.waiting import until
 
 OPS = {"checkpoint", "purge", "reclaim", "abort_experiment", "end_run"}

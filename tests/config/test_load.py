@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from memwatch.agent.options import KEEP
 from memwatch.config.load import MAX_BYTES, load_profile, named_profile, profile_names
-from memwatch.config.schema import Profile
+from memwatch.config.schema import Profile, TierRetention, usual_retention
 from memwatch.domain.errors import ConfigError
 
 
@@ -46,6 +48,27 @@ def test_a_file_changes_what_it_names_and_nothing_else(config_folder: Path) -> N
     assert load_profile(str(path)) == profile
 
 
+def test_retention_is_changed_tier_by_tier(config_folder: Path) -> None:
+    path = config_folder / "mine.yaml"
+    path.write_text(
+        "name: mine\n"
+        "tiers: [workspace, recent, verified, history, notes]\n"
+        "retention:\n  workspace:\n    count: 7\n  notes:\n    ttl_s: 60\n"
+    )
+    kept = load_profile("mine").retention
+    usual = usual_retention()
+    assert kept["workspace"] == structs.replace(usual["workspace"], count=7)
+    assert kept["notes"] == TierRetention(ttl_s=60)
+    assert [kept[name] for name in ("recent", "verified", "history")] == [
+        usual[name] for name in ("recent", "verified", "history")
+    ]
+
+
+def test_the_library_and_the_profiles_mean_the_same_by_a_tier() -> None:
+    usual = {name: structs.asdict(keep) for name, keep in usual_retention().items()}
+    assert usual == {name: structs.asdict(keep) for name, keep in KEEP.items()}
+
+
 def test_the_users_own_profile_hides_the_shipped_one(config_folder: Path) -> None:
     (config_folder / "demo.yaml").write_text("name: demo\nabout: my own\n")
     assert load_profile("demo").about == "my own"
@@ -62,6 +85,13 @@ def test_the_users_own_profile_hides_the_shipped_one(config_folder: Path) -> Non
         ("name: x\nthresholds:\n  warn: high\n", 3, "Expected `float`, got `str`"),
         ("name: x\nwindows:\n  growth_s:\n    - 1\n    - two\n    - 3\n", 5, "got `str`"),
         ("name: x\nwindows:\n  growth_s: [1, 2]\n", 3, "length 3"),
+        ("name: x\nretention:\n  recent:\n    experiment: 3\n", 4, "did you mean 'experiments'?"),
+        ("name: x\nretention:\n  recent:\n    count: many\n", 2, "got `str`"),
+        ("name: x\nretention:\n  recent:\n    importance: 7\n", 4, "at most 1"),
+        ("name: x\nretention:\n  recent:\n    demote_to: attic\n", 4, "is no tier"),
+        ("name: x\nretention:\n  attic:\n    count: 7\n", 3, "is of no tier"),
+        ("name: x\nretention: 5\n", 2, "Expected `object`"),
+        ("name: x\ntiers: [recent]\n", 1, "retention.recent.demote_to is no tier"),
         ("name: x\nthresholds: 3\n", 2, "Expected `object`"),
         ("about: nameless\n", 1, "missing required field `name`"),
         ("name: x\nname: y\n", 2, "'name' is set twice"),

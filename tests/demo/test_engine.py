@@ -8,39 +8,38 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from memwatch.agent import Cadence, Keep, Run, RunOptions
+from memwatch.agent import Cadence, Run, RunOptions
+from memwatch.config.load import load_profile
+from memwatch.demo.__main__ import run_options
 from memwatch.demo.corpus import Corpus, read_corpus
-from memwatch.demo.engine import Engine, HardStop, Pace, Stopped
+from memwatch.demo.engine import NO_REST, Engine, HardStop, Stopped
 from memwatch.demo.leak import Leak
 from memwatch.demo.results import Metrics, Result, Verified
-from memwatch.demo.search import EXPLORATIONS, Search
+from memwatch.demo.search import EXPLORATIONS
 from memwatch.domain.clock import SystemClock
 from tests.agent.reading import read_log
 
-OPTIONS = RunOptions(
-    agent="demo",
-    keep={
-        "workspace": Keep(groups=60),
-        "recent": Keep(groups=5),
-        "verified": Keep(),
-        "history": Keep(groups=20),
-    },
-    cadence=Cadence(incremental_experiments=1000, full_experiments=1000),
-)
 CORPUS = read_corpus(slices=2, slice_bytes=400_000)
+NEVER = Cadence(incremental_experiments=1000, full_experiments=1000)
+
+
+def options(corpus: Corpus = CORPUS, cadence: Cadence = NEVER) -> RunOptions:
+    usual = run_options(load_profile("demo"), 300_000_000, corpus)
+    return structs.replace(usual, cadence=cadence)
 
 
 def an_engine(run: Run, limit_bytes: int = 1 << 40, corpus: Corpus = CORPUS) -> Engine:
-    search = Search(1, len(corpus.slices))
-    engine = Engine(run, corpus, search, Leak(run.tiers, SystemClock(), run.record), limit_bytes)
-    engine.pace = Pace(core_share=1.0, step_s=0.0, experiment_s=0.0)
+    leak = Leak(run.tiers, SystemClock(), run.record)
+    engine = Engine(run, corpus, leak, seed=1, limit_bytes=limit_bytes)
+    engine.pace = NO_REST
     return engine
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    with Run.open(tmp_path / "run", OPTIONS) as opened:
+    with Run.open(tmp_path / "run", options()) as opened:
         yield opened
 
 
@@ -49,8 +48,12 @@ def test_tiers_hold_what_they_should_through_all_phases(run: Run) -> None:
     for _ in range(60):
         engine.next_experiment()
     tiers = run.tiers
-    results = [e.value for e in tiers["recent"].entries() if isinstance(e.value, Result)]
+    recent = tiers["recent"].entries()
+    results = [e.value for e in recent if isinstance(e.value, Result)]
+    inputs = [entry for entry in recent if entry.source is not None]
+    assert len(inputs) == 5
     assert len(results) == 5
+    assert all(isinstance(run.tiers["recent"].peek(e.key), tuple) for e in inputs)
     assert len(tiers["workspace"]) == 0
     history = [e.value for e in tiers["history"].entries()]
     assert len(history) == 20
@@ -70,21 +73,23 @@ def test_tiers_hold_what_they_should_through_all_phases(run: Run) -> None:
     assert all(check["whole"] == check["checked"] > 0 for check in checks)
 
 
-def test_bytes_of_the_tiers_agree_with_tracemalloc(run: Run) -> None:
+def test_bytes_of_the_tiers_agree_with_tracemalloc(tmp_path: Path) -> None:
     # A slice longer than every chunk: the whole of a text would not be copied when it is cut.
     corpus = read_corpus(slices=1, slice_bytes=1_200_000)
-    engine = an_engine(run, corpus=corpus)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        for _ in range(EXPLORATIONS):
-            engine.next_experiment()
+    with Run.open(tmp_path / "run", options(corpus)) as run:
+        engine = an_engine(run, corpus=corpus)
         gc.collect()
-        traced = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert len(run.tiers["recent"]) == 10
-    assert sum(tier.bytes for tier in run.tiers.values()) == pytest.approx(traced, rel=0.10)
+        tracemalloc.start()
+        try:
+            for _ in range(EXPLORATIONS):
+                engine.next_experiment()
+            gc.collect()
+            traced = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        held = sum(tier.bytes for tier in run.tiers.values())
+        assert len(run.tiers["recent"]) == 10
+    assert held == pytest.approx(traced, rel=0.10)
 
 
 def test_the_limit_is_hard(run: Run) -> None:
@@ -99,3 +104,26 @@ def test_it_stops_between_two_steps(run: Run) -> None:
         engine.work()
     ends = [r.text("status") for r in read_log(run.path / "wal")[0] if r.kind == "experiment.end"]
     assert ends == ["aborted"]
+
+
+def test_a_second_start_goes_on_with_all_that_the_first_one_knew(tmp_path: Path) -> None:
+    with Run.open(tmp_path / "run", options(cadence=Cadence())) as run:
+        first = an_engine(run)
+        first.work(20)
+        state = first.search.state
+        known = {name: [e.key for e in tier.entries()] for name, tier in run.tiers.items()}
+        verified = [run.tiers["verified"].get(key) for key in known["verified"]]
+        assert verified
+    with Run.open(tmp_path / "run", options()) as run:
+        assert run.recovered is not None
+        assert not run.recovered.lossy
+        second = an_engine(run)
+        assert second.search.state == state
+        assert {n: [e.key for e in tier.entries()] for n, tier in run.tiers.items()} == known
+        assert [run.tiers["verified"].get(key) for key in known["verified"]] == verified
+        result = next(key for key in known["recent"] if key.startswith("result/"))
+        assert isinstance(run.tiers["recent"].get(result), Result)
+        chunks = run.tiers["recent"].get(result.replace("result", "input"))
+        assert b"".join(chunks) in CORPUS.slices, "made again from the corpus"
+        second.work(1)
+        assert run.experiments == 21

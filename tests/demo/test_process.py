@@ -8,16 +8,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from memwatch.agent import recover
 from memwatch.demo.engine import own_rss_bytes
+from memwatch.demo.results import TYPES, SearchState
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.record import Record
 from memwatch.wal.manifest import parse_run
-from tests.agent.reading import read_log
 from tests.agent.control.sending import a_command, ack_of, publish, state_of
+from tests.agent.reading import read_log
 from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -60,7 +62,7 @@ def test_a_short_night(tmp_path: Path) -> None:
         manifest = parse_run((run_dir / "run.json").read_bytes())
         assert (manifest.pid, manifest.profile) == (process.pid, "demo")
         assert manifest.limits == {"memory_bytes": 300_000_000}
-        assert set(manifest.ops) == {"checkpoint", "leak"}
+        assert {"checkpoint", "purge", "leak"} <= set(manifest.ops)
 
         order(run_dir, "full", "checkpoint", {"kind": "full"})
         until(lambda: state_of(run_dir, "full") == "done")
@@ -84,6 +86,58 @@ def test_a_short_night(tmp_path: Path) -> None:
         assert process.communicate() == (b"", b"")
     (end,) = records(run_dir, "run.end")
     assert end.text("status") == "stopped"
+
+
+def test_killed_at_any_time_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    words = ("--no-rest", "--seed", "7", "--experiments")
+    experiments, killed = 0, 0
+    for more in (4, 9, 6):
+        kill_after(tmp_path, experiments + more, *words, "1000")
+        killed += 1
+        before = state_of_disk(tmp_path)
+        with demo(tmp_path, *words, "2") as process:
+            assert process.wait(timeout=50) == 0
+        after = state_of_disk(tmp_path)
+        (recovery,) = records(tmp_path, "recovery")[-1:]
+        assert recovery.members["lost"] == []
+        assert after.experiments == before.experiments + 2
+        assert after.search.seed == 7
+        assert after.search.proposals >= before.search.proposals
+        assert before.verified <= after.verified
+        if after.search.slice == before.search.slice:
+            assert after.search.best_score >= before.search.best_score
+        experiments = after.experiments
+    begun = [record.experiment for record in records(tmp_path, "experiment.begin")]
+    assert begun == list(range(begun[0] or 0, experiments + 1)), "each number once, none left out"
+    crashed = [r.text("status") for r in records(tmp_path, "experiment.end")].count("crashed")
+    assert 0 < crashed <= killed
+
+
+def kill_after(run_dir: Path, experiments: int, *options: str) -> None:
+    with demo(run_dir, *options) as process:
+        until(lambda: newest(run_dir) > experiments, deadline_s=50)
+        process.kill()
+        process.wait()
+
+
+class OnDisk(NamedTuple):
+    """What a recovery finds."""
+
+    experiments: int
+    search: SearchState
+    verified: set[str]
+
+
+def state_of_disk(run_dir: Path) -> OnDisk:
+    state, report = recover(run_dir, types=TYPES)
+    assert not report.lossy, report.lost
+    search = state["search"]["state"]
+    assert isinstance(search, SearchState)
+    return OnDisk(state.experiments, search, set(state["verified"]))
+
+
+def newest(run_dir: Path) -> int:
+    return max((record.experiment or 0 for record in records(run_dir, "experiment.end")), default=0)
 
 
 def test_its_own_limit_ends_it_hard(tmp_path: Path) -> None:

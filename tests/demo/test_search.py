@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from memwatch.demo.results import SearchState
 from memwatch.demo.search import (
     ACCUMULATIONS,
     EXPLORATIONS,
@@ -11,6 +14,10 @@ from memwatch.demo.search import (
     score_of,
 )
 from memwatch.demo.settings import Settings
+
+
+def a_search(seed: int, slices: int) -> Search:
+    return Search(SearchState(seed=seed), slices)
 
 
 def quality(settings: Settings) -> float:
@@ -33,12 +40,12 @@ def climb(search: Search, steps: int) -> list[tuple[str, Settings | None]]:
 
 
 def test_the_same_seed_proposes_the_same() -> None:
-    assert climb(Search(3, 2), 60) == climb(Search(3, 2), 60)
-    assert climb(Search(3, 2), 60) != climb(Search(4, 2), 60)
+    assert climb(a_search(3, 2), 60) == climb(a_search(3, 2), 60)
+    assert climb(a_search(3, 2), 60) != climb(a_search(4, 2), 60)
 
 
 def test_phases_follow_one_another_and_slices_too() -> None:
-    search = Search(1, 3)
+    search = a_search(1, 3)
     phases = [phase for phase, _ in climb(search, EXPLORATIONS + ACCUMULATIONS + VERIFICATIONS)]
     first = phases.index("verification")
     assert phases[:EXPLORATIONS] == ["exploration"] * EXPLORATIONS
@@ -53,22 +60,37 @@ def test_phases_follow_one_another_and_slices_too() -> None:
 
 
 def test_it_keeps_the_best_and_only_that() -> None:
-    search = Search(1, 1)
+    search = a_search(1, 1)
     best = 0.0
     for _ in range(EXPLORATIONS):
         settings = search.propose()
         assert search.learn(settings, quality(settings)) == (quality(settings) > best)
         best = max(best, quality(settings))
-        assert search.best_score == best
+        assert search.state.best_score == best
 
 
 def test_failures_alone_do_not_end_the_exploration() -> None:
-    search = Search(1, 1)
+    search = a_search(1, 1)
     for _ in range(EXPLORATIONS * 2):
         assert search.learn(search.propose(), None) is False
-    assert (search.phase, search.best) == ("exploration", None)
+    assert (search.phase, search.state.best) == ("exploration", None)
 
 
 def test_a_better_ratio_scores_more_and_so_does_a_faster_one() -> None:
     assert score_of(4.0, 10.0) > score_of(3.0, 10.0)
     assert score_of(4.0, 20.0) > score_of(4.0, 10.0)
+
+
+def test_it_goes_on_from_its_state_as_if_it_had_never_stopped() -> None:
+    whole = climb(a_search(5, 3), 80)
+    search, pieces = a_search(5, 3), []
+    for _ in range(80):
+        pieces += climb(search, 1)
+        text = msgspec.json.encode(search.state)
+        search = Search(msgspec.json.decode(text, type=SearchState), 3)
+    assert pieces == whole
+
+
+def test_a_corpus_with_fewer_slices_is_no_obstacle() -> None:
+    search = Search(SearchState(seed=1, slice=3), 2)
+    assert search.slice == 1
