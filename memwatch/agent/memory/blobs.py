@@ -146,7 +146,8 @@ class BlobStore:
         with self._lock:
             self._live.update(live)
             try:
-                names = [entry.name for entry in os.scandir(self._folder)]
+                with os.scandir(self._folder) as found:
+                    names = [each.name for each in found if not each.is_dir(follow_symlinks=False)]
             except FileNotFoundError:
                 return
             for name in names:
@@ -167,8 +168,6 @@ class BlobStore:
                     self._files.unlink(self._folder / sha)
                 del self._released[sha]
                 self._stored.pop(sha, None)
-                self._unsynced.pop(sha, None)
-                self._doubtful.discard(sha)
                 count += 1
         return count, size
 
