@@ -18,7 +18,8 @@ def read_log(wal_dir: Path) -> tuple[list[Record], list[Fault]]:
     records: list[Record] = []
     faults: list[Fault] = []
     firsts = segments(path.name for path in wal_dir.iterdir())
-    for first, successor in zip(firsts, [*firsts[1:], None], strict=True):
+    successors = [*firsts[1:], None][: len(firsts)]
+    for first, successor in zip(firsts, successors, strict=True):
         stream = SegmentStream(Position(first))
         items = stream.feed((wal_dir / segment_name(first)).read_bytes())
         if successor is not None:

@@ -39,7 +39,10 @@ def demo(run_dir: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
 def records(run_dir: Path, kind: str) -> list[Record]:
     if not (run_dir / "wal").is_dir():
         return []
-    found, faults = read_log(run_dir / "wal")
+    try:
+        found, faults = read_log(run_dir / "wal")
+    except FileNotFoundError:  # a segment was pruned while we read: look again
+        return records(run_dir, kind)
     assert faults == []
     return [record for record in found if record.kind == kind]
 
@@ -90,16 +93,18 @@ def test_a_short_night(tmp_path: Path) -> None:
 
 def test_killed_at_any_time_it_goes_on_where_it_was(tmp_path: Path) -> None:
     words = ("--no-rest", "--seed", "7", "--experiments")
-    experiments, killed = 0, 0
+    experiments = 0
     for more in (4, 9, 6):
         kill_after(tmp_path, experiments + more, *words, "1000")
-        killed += 1
         before = state_of_disk(tmp_path)
         with demo(tmp_path, *words, "2") as process:
             assert process.wait(timeout=50) == 0
         after = state_of_disk(tmp_path)
         (recovery,) = records(tmp_path, "recovery")[-1:]
         assert recovery.members["lost"] == []
+        ended = {r.experiment: r.text("status") for r in records(tmp_path, "experiment.end")}
+        if before.open is not None:
+            assert ended[before.open] == "crashed"
         assert after.experiments == before.experiments + 2
         assert after.search.seed == 7
         assert after.search.proposals >= before.search.proposals
@@ -109,8 +114,6 @@ def test_killed_at_any_time_it_goes_on_where_it_was(tmp_path: Path) -> None:
         experiments = after.experiments
     begun = [record.experiment for record in records(tmp_path, "experiment.begin")]
     assert begun == list(range(begun[0] or 0, experiments + 1)), "each number once, none left out"
-    crashed = [r.text("status") for r in records(tmp_path, "experiment.end")].count("crashed")
-    assert 0 < crashed <= killed
 
 
 def kill_after(run_dir: Path, experiments: int, *options: str) -> None:
@@ -124,6 +127,7 @@ class OnDisk(NamedTuple):
     """What a recovery finds."""
 
     experiments: int
+    open: int | None
     search: SearchState
     verified: set[str]
 
@@ -133,7 +137,7 @@ def state_of_disk(run_dir: Path) -> OnDisk:
     assert not report.lossy, report.lost
     search = state["search"]["state"]
     assert isinstance(search, SearchState)
-    return OnDisk(state.experiments, search, set(state["verified"]))
+    return OnDisk(state.experiments, state.open, search, set(state["verified"]))
 
 
 def newest(run_dir: Path) -> int:
