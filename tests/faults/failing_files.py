@@ -25,7 +25,7 @@ class FailingFiles(Files):
         self.error = errno.ENOSPC
         self.short = False
         for name in OPERATIONS:
-            setattr(self, name, self._guarded(name, getattr(os, _SYSTEM.get(name, name))))
+            setattr(self, name, self._guarded(name, getattr(os, SYSTEM_NAMES.get(name, name))))
 
     def fail_all(self, *names: str) -> None:
         """Let every call of these operations fail from now on."""
@@ -53,7 +53,7 @@ class FailingFiles(Files):
         return call
 
 
-_SYSTEM = {"truncate": "ftruncate", "sync_data": "fdatasync", "rename": "replace"}
+SYSTEM_NAMES = {"truncate": "ftruncate", "sync_data": "fdatasync", "rename": "replace"}
 
 
 def _nothing_fails(_number: int, _name: str) -> bool:

@@ -1,0 +1,188 @@
+"""An agent that does everything the library offers, at random, and writes down what it was told.
+
+Before each record it notes the hash of the state as of the record before, and after each finished
+act that of the newest: what a recovery must arrive at, by the agent's own reckoning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memwatch.agent import Cadence, Keep, Run, RunOptions, Source
+from memwatch.agent.files import Files
+from memwatch.agent.memory.entry import How
+
+KEEP = {
+    "workspace": Keep(count=12, intermediate=True, importance=0.3),
+    "recent": Keep(experiments=2, demote_to="history", importance=0.7),
+    "verified": Keep(delete=False, importance=1.0),
+    "history": Keep(experiments=4),
+}
+CADENCE = Cadence(incremental_experiments=1, full_experiments=3)
+LIMIT_BYTES = 200_000
+MAXIMUM_EXPERIMENTS = 7
+
+
+class Finding(msgspec.Struct):
+    """A value of a type of the agent's own."""
+
+    title: str
+    body: bytes
+    score: float
+
+
+def options(workspace: Path) -> RunOptions:
+    """Return what each start is opened with."""
+    return RunOptions(
+        agent="struggler",
+        keep=KEEP,
+        cadence=CADENCE,
+        memory_limit_bytes=LIMIT_BYTES,
+        types=(Finding,),
+        builders={"repeat": repeat},
+        sample_s=0.05,
+        workspace=workspace,
+    )
+
+
+def repeat(text: str, times: int) -> str:
+    """Make a value again."""
+    return text * times
+
+
+def state_hash(tiers: Any) -> str:
+    """Return one hash over tiers of entries, live or recovered: key, lsn and digest of each."""
+    whole = hashlib.sha256()
+    for name in sorted(tiers):
+        for entry in sorted(_entries(tiers[name]), key=lambda entry: entry.key):
+            whole.update(f"{name}\0{entry.key}\0{entry.lsn}\0{entry.digest}\n".encode())
+    return whole.hexdigest()
+
+
+def _entries(tier: Any) -> list[Any]:
+    return list(tier.values()) if isinstance(tier, dict) else tier.entries()
+
+
+class Witness:
+    """Notes `lsn hash` lines in a file that survives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def note(self, lsn: int, state: str) -> None:
+        """Note the state as of a record."""
+        os.write(self._fd, f"{lsn} {state}\n".encode())
+
+
+class Agent:
+    """Works in `run` below a directory until it is killed or has done its experiments."""
+
+    def __init__(self, home: Path, seed: int, files: Files, witness: Witness) -> None:
+        self._random = random.Random(seed)
+        self._witness = witness
+        self.run = Run.open(home / "run", options(home / "workspace"), files=files)
+        self._watch_log()
+        self._acts: list[Callable[[], None]] = [
+            self._put, self._put, self._put_large, self._update, self._grow, self._grow_large,
+            self._delete, self._purge, self._build, self._file, self._call, self._note,
+        ]  # fmt: skip
+
+    def work(self) -> None:
+        """Do experiments with random acts; every safe point may take a checkpoint."""
+        for _ in range(MAXIMUM_EXPERIMENTS):
+            phase = self._random.choice(("exploration", "accumulation", "verification"))
+            with self.run.experiment("struggle", phase):
+                for _ in range(self._random.randint(3, 12)):
+                    self._random.choice(self._acts)()
+                    self._tell()
+                    self.run.safe_point()
+            self._tell()
+        self.run.close()
+
+    def _watch_log(self) -> None:
+        append, tiers = self.run.log.append, self.run.tiers
+
+        def watched(kind: str, members: dict[str, Any], **named: Any) -> int:
+            with tiers.lock:
+                self._witness.note(self.run.log.last_lsn, state_hash(tiers))
+                return append(kind, members, **named)
+
+        self.run.log.append = watched  # type: ignore[method-assign]  # the witness stands between
+
+    def _tell(self) -> None:
+        with self.run.tiers.lock:
+            self._witness.note(self.run.log.last_lsn, state_hash(self.run.tiers))
+
+    def _tier(self) -> Any:
+        return self.run.tiers[self._random.choice(tuple(KEEP))]
+
+    def _key(self) -> str:
+        return f"key/{self._random.randint(0, 9)}"
+
+    def _text(self, length: int) -> str:
+        return f"{self._random.getrandbits(64):x}" * (length // 16 + 1)
+
+    def _put(self) -> None:
+        value = {"n": self._random.random(), "of": [self._text(40), None, {"deep": True}]}
+        self._tier().put(self._key(), value, tokens=self._random.choice((None, 7)))
+
+    def _put_large(self) -> None:
+        body = self._random.randbytes(self._random.randint(4_000, 20_000))
+        self._tier().put(self._key(), Finding(self._text(20), body, self._random.random()))
+
+    def _update(self) -> None:
+        tier = self._tier()
+        for entry in tier.entries()[:3]:
+            value = tier.get(entry.key) if entry.key in tier else None  # a put may end another
+            if isinstance(value, dict):
+                tier.put(entry.key, {**value, "n": self._random.random()})
+
+    def _grow(self) -> None:
+        tier = self._tier()
+        history = tier.get("history") if "history" in tier else []
+        history.append({"call": self._text(30)})
+        tier.put("history", history)
+
+    def _grow_large(self) -> None:
+        tier = self._tier()
+        text = tier.get("text") if "text" in tier else self._text(6_000)
+        tier.put("text", text + self._text(100))
+
+    def _delete(self) -> None:
+        with suppress(KeyError):
+            self._tier().delete(self._key())
+
+    def _purge(self) -> None:
+        how: How | None = self._random.choice(
+            (None, "oldest", "least_accessed", "compress", "reclaim")
+        )
+        self.run.tiers.purge(
+            tier=self._random.choice((None, *KEEP)),
+            how=how,
+            target_bytes=self._random.choice((None, 10_000)),
+            cause="agent",
+        )
+
+    def _build(self) -> None:
+        source = Source("repeat", {"text": self._text(16), "times": self._random.randint(1, 900)})
+        self._tier().put(
+            f"built/{self._random.randint(0, 2)}", repeat(**source.args), source=source
+        )
+
+    def _file(self) -> None:
+        self.run.write_file(f"out/{self._random.randint(0, 3)}.txt", self._text(100).encode())
+
+    def _call(self) -> None:
+        request = {"prompt": self._random.randint(0, 3)}
+        self.run.call("model", request, lambda: {"answer": self._text(50)}, paid=False)
+
+    def _note(self) -> None:
+        self.run.note(self._text(20))
