@@ -50,19 +50,11 @@ class LoggedTable:
         """
         old = self.table.entries.get(entry.key)
         change = None if old is None else self._compare(old, entry, text)
-        entry.bytes = entry.full_bytes = resident_bytes(entry, value_bytes)
-        members = self._members(entry)
         carried = entry.blob
-        if entry.source is not None:
-            members |= {"rebuildable": True, "source": msgspec.Raw(text)}
-        elif change is not None:
-            members |= {"diff": msgspec.Raw(change.text), "from": change.from_lsn}
-        elif len(text) <= INLINE_BYTES:
-            members["value"] = msgspec.Raw(text)
-        else:
-            entry.blob = self._places.blobs.save(text)
-            members |= {"blob": entry.blob.sha256, "blob_bytes": entry.blob.bytes}
+        held = self._held(entry, text, change)
+        entry.bytes = entry.full_bytes = resident_bytes(entry, value_bytes)
         try:
+            members = self._about(entry) | held
             entry.lsn = self._context.record("put" if old is None else "update", members)
         except BaseException:
             if entry.blob is not carried:
@@ -147,7 +139,18 @@ class LoggedTable:
     def _encoded(self, entry: Entry) -> tuple[str, Text]:
         return self._places.encode(self.where(entry.key), entry.value)
 
-    def _members(self, entry: Entry) -> dict[str, Any]:
+    def _held(self, entry: Entry, text: Text, change: Difference | None) -> dict[str, Any]:
+        """Return how a record holds the value; a large one is in its blob when this returns."""
+        if entry.source is not None:
+            return {"rebuildable": True, "source": msgspec.Raw(text)}
+        if change is not None:
+            return {"diff": msgspec.Raw(change.text), "from": change.from_lsn}
+        if len(text) <= INLINE_BYTES:
+            return {"value": msgspec.Raw(text)}
+        entry.blob = self._places.blobs.save(text)
+        return {"blob": entry.blob.sha256, "blob_bytes": entry.blob.bytes}
+
+    def _about(self, entry: Entry) -> dict[str, Any]:
         members: dict[str, Any] = {"tier": self.name, "key": entry.key, "bytes": entry.bytes}
         if entry.tokens is not None:
             members["tokens"] = entry.tokens

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from memwatch.agent.memory.entry import Entry, How, Keep
 from memwatch.agent.memory.retention import RELIEF, is_expired
-from memwatch.agent.memory.table import Table, least_bytes
+from memwatch.agent.memory.table import Table, evicted_bytes
 
 LEAST_FREED_BYTES: Final = 256
 """A value that frees less stays in memory: persisting it would cost more than it frees."""
@@ -72,7 +72,7 @@ def victim_of(tier: str, entry: Entry, *, deletes: bool, rank: tuple[float, ...]
     if deletes:
         frees_bytes = entry.bytes
     else:
-        frees_bytes = entry.bytes - least_bytes(entry) if entry.resident else 0
+        frees_bytes = entry.bytes - evicted_bytes(entry) if entry.resident else 0
     rebuildable = entry.source is not None
     return Victim(tier, entry.key, entry.lsn, frees_bytes, deletes, rebuildable, rank)
 

@@ -24,19 +24,19 @@ _BLOB_BYTES = deep_bytes(Blob("0" * 64, 1 << 30))
 _TEXT_BYTES = sys.getsizeof(b"")
 
 
-def least_bytes(entry: Entry) -> int:
-    """Return what an entry holds in memory while its value is not there."""
+def evicted_bytes(entry: Entry) -> int:
+    """Return what an entry holds once its value has left memory, for a blob or its source."""
     total = _ENTRY_BYTES + sys.getsizeof(entry.key)
-    return total if entry.blob is None else total + _BLOB_BYTES
+    return total if entry.blob is None and entry.source is not None else total + _BLOB_BYTES
 
 
 def resident_bytes(entry: Entry, value_bytes: int) -> int:
     """Return what an entry holds in memory, its value as an object being of `value_bytes`."""
-    total = least_bytes(entry) + value_bytes
+    total = _ENTRY_BYTES + sys.getsizeof(entry.key) + value_bytes
     for text in (entry.packed, entry.shadow):
         if text is not None:
             total += _TEXT_BYTES + len(text)
-    return total
+    return total if entry.blob is None else total + _BLOB_BYTES
 
 
 class Table:

@@ -1,4 +1,4 @@
-"""What tiers keep: numbers, times and shares (R1, R2), and what stays of an experiment that left."""
+"""What tiers keep: numbers, times and shares (R1, R2), and what stays of what left."""
 
 from __future__ import annotations
 
@@ -156,7 +156,8 @@ def test_a_read_only_run_lets_nothing_go(hold: Hold) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "limit"), [(Keep(bytes=90_000), None), (Keep(), 300_000), (Keep(delete=False), 300_000)]
+    ("keep", "limit"),
+    [(Keep(bytes=90_000), None), (Keep(), 300_000), (Keep(delete=False), 300_000)],
 )
 def test_over_its_cap_a_tiers_oldest_leave_memory(
     hold: Hold, keep: Keep, limit: int | None
@@ -273,7 +274,9 @@ def test_a_summary_that_cannot_be_had_is_replaced_by_the_plain_one(
     assert demoted(held) == {"experiment": 1, "title": "try 1", "status": "kept"}
 
 
-def test_nothing_goes_whose_summary_cannot_be_written(hold: Hold) -> None:
+def test_nothing_goes_whose_summary_cannot_be_written(
+    hold: Hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held = hold(TWO)
     held.context.experiment = 1
     held.tier.put("result/1", 1)
@@ -284,12 +287,12 @@ def test_nothing_goes_whose_summary_cannot_be_written(hold: Hold) -> None:
             raise LogError("no space left")
         return append(kind, members)
 
-    held.log.append = full  # type: ignore[method-assign]  # one record that does not fit
+    monkeypatch.setattr(held.log, "append", full)
     held.context.experiment = 2
     with pytest.raises(LogError, match="no space left"):
         held.tier.put("result/2", 1)
     assert keys(held) == ["result/1", "result/2"]
-    held.log.append = append  # type: ignore[method-assign]  # there is space again
+    monkeypatch.setattr(held.log, "append", append)
     held.tiers.experiment_ended()
     assert (keys(held), keys(held, "history")) == (["result/2"], ["summary/1"])
 
@@ -318,7 +321,9 @@ def test_numbers_follow_what_experiments_measure_and_the_reason_is_logged(hold: 
         "new": 2,
         "why": held.last("retention")["why"],
     }
-    assert "5 at a mean of 0.031 MB each are over the cap of 0.100 MB" in held.last("retention")["why"]
+    assert (
+        "5 at a mean of 0.031 MB each are over the cap of 0.100 MB" in held.last("retention")["why"]
+    )
     assert len(held.tier) == 2
     assert held.tier.keep.experiments == 5
     assert experiments(held, [2_000] * 6)[-1] == 5

@@ -115,8 +115,9 @@ def test_the_text_that_makes_it_cheap_is_counted(hold: Hold) -> None:
     held.tier.put("h", calls(50))
     grow(held, 1)
     entry = held.tier.entry("h")
-    assert entry is not None and entry.shadow is not None
-    without = held.tier.put("other", calls(50) + [{"call": 0}]).bytes
+    assert entry is not None
+    assert entry.shadow is not None
+    without = held.tier.put("other", [*calls(50), {"call": 0}]).bytes
     assert entry.bytes - without == pytest.approx(len(entry.shadow), abs=200)
 
 
