@@ -40,6 +40,14 @@ class RunEnded(SystemExit):
     """The run was ended from outside, its state is saved; raised at every safe point from then."""
 
 
+class Abort(Struct, frozen=True):
+    """An experiment that was asked to end."""
+
+    number: int | None
+    finish: Callable[[], None]
+    """Saves and answers, once, at the first safe point after its end. Never raises."""
+
+
 class End(Struct):
     """A run that was asked to end."""
 
@@ -72,7 +80,7 @@ class Mode:
         self._open = threading.Event()
         self._open.set()
         self._experiment_thread = 0
-        self._aborted: Callable[[], None] | None = None
+        self._abort: Abort | None = None
         self._end: End | None = None
         self._over = False
         context.check_writable = self.check_writable
@@ -113,7 +121,7 @@ class Mode:
     def experiment_ended(self) -> None:
         """Say that it has ended: what an abort left to do is done at the next safe point."""
         self._experiment_thread = 0
-        if self._aborted is not None or not self._open.is_set():
+        if self._abort is not None or not self._open.is_set():
             self.look()
 
     def ended(self) -> None:
@@ -133,15 +141,12 @@ class Mode:
     @property
     def pressing(self) -> bool:
         """Whether every safe point must come by: an abort or an end was asked for."""
-        return self._aborted is not None or self._end is not None
+        return self._abort is not None or self._end is not None
 
     def abort(self, finish: Callable[[], None], why: str) -> None:
-        """Abort the experiment in progress.
-
-        `finish`, which never raises, is called once at the first safe point after its end.
-        """
+        """Abort the experiment in progress, see `Abort`."""
         with self._lock:
-            self._aborted = finish
+            self._abort = Abort(self._context.experiment, finish)
             self.attention = True
             self._settle(why)
 
@@ -155,7 +160,7 @@ class Mode:
     def cancel_abort(self) -> None:
         """Let the experiment go on after all, if it is still there."""
         with self._lock:
-            self._aborted = None
+            self._abort = None
             self._settle("the abort came too late")
 
     def interrupt(self, *, whole: bool) -> None:
@@ -163,19 +168,20 @@ class Mode:
 
         Without `whole`, where the state may be half changed, only an abort is raised.
         """
-        if self._aborted is not None and self.in_experiment:
+        abort = self._abort
+        if abort is not None and abort.number == self._context.experiment:
             if self._experiment_thread == threading.get_ident():
                 raise ExperimentAborted("the experiment was aborted from outside")
-        elif self._aborted is not None and whole:
+        elif abort is not None and whole:
             self._finish_abort()
         if self._end is not None and whole:
             self._finish_end()
 
     def _finish_abort(self) -> None:
         with self._lock:  # two threads may come by
-            finish, self._aborted = self._aborted, None
-        if finish is not None:
-            finish()
+            abort, self._abort = self._abort, None
+        if abort is not None:
+            abort.finish()
             with self._lock:
                 self._settle("the experiment was aborted")
 
@@ -248,7 +254,7 @@ class Mode:
 
     def _derived(self) -> tuple[ModeName, str]:
         """Return the mode, and what it is due to where that is a hold or the log."""
-        if self._aborted is not None:
+        if self._abort is not None:
             return "aborting", ""
         if self._log_failure:
             return "read_only", f"log: {self._log_failure}"
@@ -292,7 +298,7 @@ class Mode:
     def _disown(self) -> None:
         """In a forked child: nothing holds it, as its log refuses it anyway."""
         self._lock, self._open = threading.RLock(), threading.Event()
-        self._aborted = self._end = None
+        self._abort = self._end = None
         self.ended()
 
 

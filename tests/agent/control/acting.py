@@ -66,6 +66,11 @@ class Agent:
         self.context.experiment = None
         self.mode.experiment_ended()
 
+    def comes_by(self) -> bool:
+        """Come to a safe point; true, for use in conditions."""
+        self.listener.safe_point()
+        return True
+
     def turn(self) -> None:
         """Poll, then come to a safe point."""
         self.listener.poll()
