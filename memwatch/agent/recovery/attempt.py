@@ -50,6 +50,8 @@ class Attempt:
         """Find the state; raises RecoveryError."""
         if not self._log.segments and not self._checkpoints:
             raise RecoveryError(f"{self._place.path} holds no run: name a run directory")
+        if not self._log.segments:
+            self._account.lost.add("the log is gone, and no checkpoint is proved without it")
         self._load_full()
         self._follow()
         with self._account.time("replay"):

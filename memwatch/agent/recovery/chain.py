@@ -8,6 +8,7 @@ the log is read than the newest full checkpoint asks for.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from itertools import pairwise
 
 import msgspec
 from msgspec import Struct
@@ -88,7 +89,7 @@ class Log:
         A record numbered like one of the successor is void: the log was cut there, and the
         numbers came again.
         """
-        pairs = list(zip(self.segments, [*self.segments[1:], _MOST], strict=True))
+        pairs = pairwise((*self.segments, _MOST))
         return [(first, successor) for first, successor in pairs if successor > lsn]
 
     def delta_at(self, first_lsn: int, without: Container[str]) -> Commit | None:

@@ -84,7 +84,7 @@ def test_a_cut_at_any_byte(run: Builder, data: st.DataObject) -> None:
         _true_or_said(run, Path(folder) / "run", name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_files_gone(run: Builder, data: st.DataObject) -> None:
     names = data.draw(st.sets(st.sampled_from(_files(run)), min_size=1, max_size=4))
@@ -94,7 +94,7 @@ def test_any_files_gone(run: Builder, data: st.DataObject) -> None:
         _true_or_said(run, Path(folder) / "run", *names)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_bytes_from_elsewhere_over_any_place(run: Builder, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))

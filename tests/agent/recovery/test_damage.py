@@ -78,6 +78,13 @@ def test_all_checkpoints_gone_and_the_log_still_says_it_all(run: Builder) -> Non
     assert says(report.damaged, str(run.base), "missing")
 
 
+def test_without_a_log_nothing_is_proved(run: Builder) -> None:
+    shutil.rmtree(run.path / "wal")
+    report = recovered(run)
+    assert (report.last_lsn, report.lossy) == (0, True)
+    assert says(report.lost, "the log is gone")
+
+
 def test_log_and_increment_of_a_range_both_damaged(run: Builder) -> None:
     path = sorted((run.path / "checkpoints").glob("delta-*"))[-2]
     _flip_middle(path)
