@@ -33,10 +33,13 @@ Source: requirements R5, R6, R7. Pure.
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import cache
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
+
+from memwatch.domain.record import LARGEST
 
 JOURNAL_FILE: Final = "journal.jsonl"
 SUFFIXES: Final = ("", ".gz", ".zst")
@@ -49,31 +52,45 @@ _NAME = re.compile(r"(?!journal$)[0-9A-Za-z_][0-9A-Za-z_.-]{0,79}", re.ASCII)
 _TIER_FILE = re.compile(r"(.+)\.jsonl(?:\.gz|\.zst)?", re.DOTALL)
 
 
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+"""A figure of believable size."""
+
+
 class TierLine(Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
     """One entry. Raw members point into the text they were read from: copy what stays."""
 
     key: str
     lsn: int
-    bytes: int
+    bytes: Count
     importance: float
-    tokens: int | None = None
+    tokens: Count | None = None
     type: str = ""
-    x: int | None = None
+    x: Count | None = None
     phase: str = ""
-    ttl_us: int | None = None
+    ttl_us: Count | None = None
     rebuildable: bool = False
     value: Raw = NOTHING
     blob: str = ""
-    blob_bytes: int = 0
+    blob_bytes: Count = 0
     source: Raw = NOTHING
-    heat: list[int] | None = None
+    heat: list[Count] | None = None
 
 
 encode_lines = msgspec.json.Encoder().encode_lines
 """List of TierLine -> bytes, a line feed behind each."""
-decode_lines = msgspec.json.Decoder(TierLine).decode_lines
-"""Bytes of whole lines -> list of TierLine; raises msgspec.DecodeError (a ValueError) or
-UnicodeDecodeError. Unknown members are ignored."""
+
+
+def decode_lines(text: bytes | memoryview) -> list[TierLine]:
+    """Return the entries of whole lines; unknown members are ignored.
+
+    Raises msgspec.DecodeError (a ValueError), or UnicodeDecodeError.
+    """
+    return _decoder().decode_lines(text)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[TierLine]:
+    return msgspec.json.Decoder(TierLine)  # a millisecond that only a recovery spends
 
 
 def tier_file(tier: str, suffix: str = "") -> str:

@@ -81,7 +81,8 @@ class Log:
             found = list(self._commits(first, successor))
             for commit in reversed(found):
                 self.commits.setdefault(commit.id, commit)
-            yield from (commit for commit in reversed(found) if commit.is_full)
+            newest = (commit for commit in reversed(found) if self.commits[commit.id] is commit)
+            yield from (commit for commit in newest if commit.is_full)
 
     def spans(self, lsn: int) -> list[tuple[int, int]]:
         """Return the segments that hold `lsn` and what follows, each with its successor's first.

@@ -76,15 +76,14 @@ class FullLoader:
         last_lsn, load = self._commit.last_lsn, replayer.load
         for block in self._blocks(name, told, known[1] if known else ""):
             try:
-                lines = decode_lines(block)
-            except (ValueError, RecursionError) as error:
+                for line in decode_lines(block):
+                    if not 0 < line.lsn <= last_lsn:
+                        raise ValueError(f"lsn {line.lsn}")  # noqa: TRY301 -- as for any other
+                    load(tier, line)
+            except (ValueError, RecursionError, DamagedError) as error:
                 raise DamagedError(
                     f"{self._name(name)} holds a line that is none: {error}"
                 ) from None
-            for line in lines:
-                if not 0 < line.lsn <= last_lsn:
-                    raise DamagedError(f"{self._name(name)} holds lsn {line.lsn}")
-                load(tier, line)
 
     def _journal(self, replayer: Replayer, told: CheckpointFile) -> None:
         for block in self._blocks(JOURNAL_FILE, told, ""):

@@ -21,7 +21,7 @@ from memwatch.agent.memory.values import digest, plain
 from memwatch.agent.recovery.blobs import BlobReader, named
 from memwatch.domain.errors import DamagedError
 from memwatch.domain.record import Record
-from memwatch.wal.checkpoint_format import NOTHING, TierLine
+from memwatch.wal.checkpoint_format import NOTHING, Count, TierLine
 from memwatch.wal.diff import DiffError, apply
 
 CHANGE_KINDS: Final = frozenset(("put", "update", "delete"))
@@ -36,17 +36,17 @@ class ChangeLine(Struct, kw_only=True, frozen=True, gc=False):
     k: str
     tier: str = ""
     key: str = ""
-    bytes: int = 0
+    bytes: Count = 0
     importance: float = 0.5
-    tokens: int | None = None
+    tokens: Count | None = None
     type: str = ""
-    x: int | None = None
-    of: int | None = None
+    x: Count | None = None
+    of: Count | None = None
     phase: str | None = None
-    ttl_us: int | None = None
+    ttl_us: Count | None = None
     value: Any = NOTHING
     blob: str = ""
-    blob_bytes: int = 0
+    blob_bytes: Count = 0
     source: Any = NOTHING
     diff: list[dict[str, Any]] | None = None
     from_lsn: int = field(name="from", default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -29,7 +30,7 @@ def test_newest_full_then_increments_then_log(tmp_path: Path) -> None:
 
 def test_at_every_record_the_state_is_that_of_the_record(tmp_path: Path) -> None:
     run = Builder(tmp_path / "run")
-    steps = [
+    steps: list[Callable[[], object]] = [
         lambda: run.put("recent", "a", {"text": "one " * 40}),
         lambda: run.update("recent", "a", {"text": "one " * 39 + "two"}),
         run.full,
