@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memwatch.agent.files import Files
 from memwatch.agent.log import LogWriter
@@ -13,8 +14,7 @@ from memwatch.domain.clock import Clock
 from memwatch.domain.errors import LogError
 
 
-@dataclass
-class Context:
+class Context(Struct, eq=False):
     """Handed by a run to its checkpointer, sampler and control listener."""
 
     path: Path

@@ -25,7 +25,6 @@ Source: requirement R7; the run directory around the log is described in `memwat
 
 from __future__ import annotations
 
-import json
 from typing import Any, NoReturn
 from zlib import crc32
 
@@ -108,6 +107,8 @@ def _int64(members: Members, name: str) -> int:
 
 
 def _refuse_repeated_members(text: bytes) -> None:
+    import json  # for lines of other writers and damaged ones only
+
     def unique(pairs: list[tuple[str, Any]]) -> Members:
         members = dict(pairs)
         if len(members) != len(pairs):

@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -84,7 +83,10 @@ def _parts(item: Any) -> Iterable[object]:
 def _attributes(item: object) -> list[object]:
     if isinstance(item, Struct):
         return [getattr(item, name) for name in item.__struct_fields__]
-    if is_dataclass(item):  # asking for `__dict__` would make the interpreter build one
+    if hasattr(type(item), "__dataclass_fields__"):
+        from dataclasses import fields  # loaded already, by the module of that class
+
+        # Asking for `__dict__` would make the interpreter build one.
         return [getattr(item, field.name, None) for field in fields(item)]
     names: list[str] = []
     for base in type(item).__mro__:

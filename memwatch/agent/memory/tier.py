@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memwatch.agent.context import Context
 from memwatch.agent.memory.changes import Changes
@@ -28,8 +29,7 @@ from memwatch.agent.memory.values import digest
 from memwatch.domain.errors import DamagedError, LogError
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(Struct, frozen=True, eq=False):
     """What the tiers of a run have in common."""
 
     context: Context

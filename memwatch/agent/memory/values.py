@@ -10,7 +10,6 @@ tells whether a value changed.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any, Final, NoReturn
@@ -229,6 +228,8 @@ def _refuse(place: _Place, why: str) -> NoReturn:
 
 
 def _step(step: str | int) -> str:
+    import json  # to word a refusal only
+
     if isinstance(step, str) and step.isidentifier() and len(step) <= 60:
         return f".{step}"
     return f"[{json.dumps(step[:60]) if isinstance(step, str) else step}]"
