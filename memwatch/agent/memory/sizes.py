@@ -80,7 +80,7 @@ def _parts(item: Any) -> Iterable[object]:
     return _attributes(item)
 
 
-def _attributes(item: object) -> list[object]:
+def _attributes(item: Any) -> list[object]:
     if isinstance(item, Struct):
         return [getattr(item, name) for name in item.__struct_fields__]
     if hasattr(type(item), "__dataclass_fields__"):
