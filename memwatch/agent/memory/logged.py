@@ -29,6 +29,9 @@ INLINE_BYTES: Final = 4_000
 _LEAST_DIFF_BYTES = 64
 """A shorter value is logged whole: no difference would take less than half of it."""
 
+_MOST_DIFF_BYTES = 1_000_000
+"""After a longer difference the whole value goes to a blob: a record is a line of at most 16 MB."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -60,7 +63,7 @@ class LoggedTable:
             if entry.blob is not carried:
                 self._release(entry, self._context.log.last_lsn)
             raise
-        self.changes.put(entry, old, change, len(text) // 2)
+        self.changes.put(entry, old, change, min(len(text) // 2, _MOST_DIFF_BYTES))
         self._replace(old, entry)
 
     def delete(self, key: str) -> None:
@@ -184,7 +187,7 @@ class LoggedTable:
             return None
         ops = difference(plain(before), plain(text))
         ops_text = _encode(ops)
-        worth = len(ops_text) < len(text) // 2
+        worth = len(ops_text) < min(len(text) // 2, _MOST_DIFF_BYTES)
         return Difference(ops, ops_text, old.lsn) if worth else None
 
     def _text_before(self, old: Entry) -> Text | None:

@@ -265,3 +265,27 @@ def test_a_refused_update_leaves_the_changes_as_they_were(hold: Hold) -> None:
     with pytest.raises(LogError):
         held.tier.put("h", calls(31))
     assert held.tiers.take_changes() == {"recent": {}}
+
+
+def test_a_change_longer_than_a_line_of_the_log_goes_to_a_blob(hold: Hold) -> None:
+    held = hold()
+    before = ["a" * 1_000] * 40_000
+    held.tier.put("h", before)
+    after = [*before, "b" * 17_000_000]
+    held.tier.put("h", after)
+    assert held.last("update")["blob_bytes"] > 57_000_000
+    assert held.tier.get("h") == after
+    assert held.tiers.take_changes()["recent"]["h"].ops is None
+
+
+def test_differences_that_grew_long_are_not_kept_for_the_checkpoint(hold: Hold) -> None:
+    held = hold()
+    value = ["a" * 1_000] * 4_000
+    held.tier.put("h", value)
+    for puts, kept in ((2, True), (3, False)):
+        held.tiers.take_changes()
+        for _ in range(puts):
+            value = [*value, "b" * 400_000]
+            held.tier.put("h", value)
+            assert "diff" in held.last("update")
+        assert (held.tiers.take_changes()["recent"]["h"].ops is not None) is kept
