@@ -26,14 +26,16 @@ class Held:
     """Tiers, the log that they write, and a clock that moves when told."""
 
     def __init__(
-        self, path: Path, keep: Mapping[str, Keep] | None = None, types: Types | None = None, **more: Any
+        self,
+        path: Path,
+        keep: Mapping[str, Keep] | None = None,
+        types: Types | None = None,
+        **more: Any,
     ) -> None:
         self.clock = ManualClock()
         self.log_files, self.blob_files = FailingFiles(), FailingFiles()
         self.wal_dir = path / "wal"
-        self.log = LogWriter(
-            self.wal_dir, durability="os", clock=self.clock, files=self.log_files
-        )
+        self.log = LogWriter(self.wal_dir, durability="os", clock=self.clock, files=self.log_files)
         self.context = Context(path, "run-1", self.log, self.clock, self.log_files)
         self.blobs = BlobStore(path / "blobs", self.blob_files)
         self._types = types or Types()
@@ -75,9 +77,7 @@ class Held:
     def state(self) -> State:
         """Return the state that the tiers hold, wherever their values are."""
         return {
-            name: {
-                entry.key: (entry.lsn, self._plain(tier, entry.key)) for entry in tier.entries()
-            }
+            name: {entry.key: (entry.lsn, self._plain(tier, entry.key)) for entry in tier.entries()}
             for name, tier in self.tiers.items()
         }
 

@@ -27,7 +27,10 @@ keys = st.sampled_from("abcdef")
 values = st.one_of(
     st.integers(-5, 5),
     st.binary(max_size=20),
-    st.lists(st.fixed_dictionaries({"n": st.integers(-(2**40), 2**40), "text": st.text(max_size=8)}), max_size=8),
+    st.lists(
+        st.fixed_dictionaries({"n": st.integers(-(2**40), 2**40), "text": st.text(max_size=8)}),
+        max_size=8,
+    ),
     st.integers(1, 30).map(lambda n: ["grows", "x" * 300 * n]),
     st.dictionaries(st.sampled_from("pqrstu"), st.text(max_size=30), max_size=5),
 )
@@ -165,6 +168,7 @@ class Storage(RuleBasedStateMachine):
         for name, tier in self.held.tiers.items():
             assert {entry.key for entry in tier.entries()} == self.model[name].keys()
             assert tier.bytes == sum(entry.bytes for entry in tier.entries())
+            assert tier._table.full_bytes == sum(entry.full_bytes for entry in tier.entries())
             for entry in tier.entries():
                 wanted = self.model[name][entry.key]
                 found = entry.source or canonical(tier.peek(entry.key))

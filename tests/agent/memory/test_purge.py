@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from memwatch.agent.memory.entry import Keep, Source
+from memwatch.agent.memory.purge import Now, plan
 from memwatch.agent.memory.tiers import Purged
 from memwatch.domain.errors import ReadOnlyError
 from tests.agent.memory.holding import Held
@@ -116,6 +117,15 @@ def test_the_order_of_a_purge(hold: Hold, case: str) -> None:
     fill(held, puts)
     held.clock.advance_s(10)
     assert order_of(held) == order
+
+
+def test_what_was_asked_for_last_goes_last(hold: Hold) -> None:
+    held = hold({"t": Keep()})
+    fill(held, [Put("a"), Put("b"), Put("c")])
+    for key in "cab":
+        held.clock.advance_s(1)
+        held.tier.get(key)
+    assert order_of(held) == ["c", "a", "b"]
 
 
 def test_the_oldest_of_a_tier_over_its_cap_go_before_the_least_accessed(hold: Hold) -> None:
@@ -246,63 +256,18 @@ def test_a_value_too_small_for_a_file_stays(hold: Hold) -> None:
     assert held.tiers.purge(how="reclaim", cause="operator") == Purged()
 
 
-# Rebuildable values.
-
-
-def test_a_rebuildable_value_may_be_anything_and_is_made_again(hold: Hold) -> None:
-    made: list[int] = []
-
-    def primes(below: int) -> frozenset[int]:
-        made.append(below)
-        return frozenset(n for n in range(2, below) if all(n % d for d in range(2, n)))
-
-    held = hold({"t": Keep()}, builders={"primes": primes})
-    value = held.tier.build("p", "primes", below=100)
-    assert held.tier.build("p", "primes", below=100) is value
-    assert held.last("put")["source"] == {"args": {"below": 100}, "by": "primes"}
-    assert held.last("put")["rebuildable"] is True
-    held.tiers.purge(how="reclaim", cause="operator")
-    assert not held.tier.entry("p").resident  # type: ignore[union-attr]  # it was put
-    assert held.tier.get("p") == value
-    assert made == [100, 100]
-    assert held.tier.build("p", "primes", below=10) == {2, 3, 5, 7}
-    assert held.replay() == held.state()
-
-
-def test_a_builder_that_fails_raises_its_own_error_with_the_key(hold: Hold) -> None:
-    def broken(n: int) -> None:
-        raise ZeroDivisionError("by nothing")
-
-    held = hold({"t": Keep()}, builders={"broken": broken})
-    held.tier.put("a", "x" * 900, source=Source("broken", {"n": 1}))
-    held.tiers.purge(how="reclaim", cause="operator")
-    with pytest.raises(ZeroDivisionError, match="by nothing") as caught:
-        held.tier.get("a")
-    assert caught.value.__notes__ == ["while the builder 'broken' made 'a'"]
-    assert "a" in held.tier
-
-
-def test_a_builder_that_is_not_there_is_named(hold: Hold) -> None:
-    held = hold({"t": Keep()})
-    held.tier.put("a", "x" * 900, source=Source("gone"))
-    held.tiers.purge(how="reclaim", cause="operator")
-    with pytest.raises(LookupError, match=r"'a' is made by the builder 'gone'.*builders="):
-        held.tier.get("a")
-
-
-def test_a_rebuildable_value_that_was_persisted_is_read_and_made_where_that_fails(
-    hold: Hold,
-) -> None:
-    held = hold({"t": Keep()}, builders={"void": lambda: "made"})
-    entry = held.tier.put("a", "x" * 900, source=VOID)
-    entry.blob = held.blobs.save(b'"read"')
-    held.tiers.purge(how="reclaim", cause="operator")
-    assert held.tier.peek("a") == "read"
-    (held.context.path / "blobs" / entry.blob.sha256).write_bytes(b"damaged")
-    assert held.tier.get("a") == "made"
-
-
 # What is in the way.
+
+
+def test_what_changed_since_it_was_chosen_is_left_alone(hold: Hold) -> None:
+    held = hold({"t": Keep()})
+    fill(held, [Put("a"), Put("b"), Put("c")])
+    now = Now(held.clock.boot_us(), "", may_delete=True)
+    victims = plan([held.tier.look(None)], "reclaim", None, now)
+    held.tier.put("a", "new" * LARGE)
+    held.tier.delete("b")
+    assert held.tier.carry_out(victims, "reclaim", "operator").entries == 1
+    assert [e.key for e in held.tier.entries() if e.resident] == ["a"]
 
 
 def test_while_read_only_what_expired_only_leaves_memory(hold: Hold) -> None:
