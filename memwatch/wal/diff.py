@@ -186,8 +186,9 @@ class _Edit:
 
     def __init__(self, value: Any) -> None:
         self.root = value
-        self._copies: dict[int, Any] = {}
-        """Our own containers by identity; held, so that no other object gets the identity."""
+        self._copies: set[int] = set()
+        """Identities of our own containers: no others come to be while we work, so none is reused
+        for one that is not ours."""
 
     def carry_out(self, op: Any) -> None:
         name, path = (op.get("op"), op.get("path")) if type(op) is dict else (None, None)
@@ -225,7 +226,7 @@ class _Edit:
         if id(value) in self._copies or type(value) not in (dict, list):
             return value
         copy = value.copy()
-        self._copies[id(copy)] = copy
+        self._copies.add(id(copy))
         return copy
 
 
