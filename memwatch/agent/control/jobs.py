@@ -39,12 +39,14 @@ class Jobs:
         spool: Spool,
         operations: Mapping[str, Operation],
         facts: Callable[[], Mapping[str, Any]],
+        call: Callable[[], None],
     ) -> None:
-        """`facts` returns what a command may expect, as the agent states it."""
+        """`facts` returns what a command may expect; `call` asks the agent to come by."""
         self._context = context
         self._clock = context.clock
         self._spool = spool
         self._operations = operations
+        self._call = call
         self._judge = Judge(context, facts)
         self._answers = Answers(context, spool)
         self._lock = threading.RLock()
@@ -169,9 +171,10 @@ class Jobs:
         elif unmet := self._judge.unmet(job):
             self._finish(job, "refused", unmet)
         else:
-            self._answer(job, "accepted")
             self._waiting.append(job)
             self._waiting.sort(key=lambda waiting: waiting.name[0])
+            self._call()  # first: whoever reads the answer may count on it
+            self._answer(job, "accepted")
 
     def _at_work(self) -> list[Job]:
         return ([self._running] if self._running else []) + self._later

@@ -41,7 +41,7 @@ class ControlListener:
         self._clock = context.clock
         self.mode = mode or Mode(context)
         self._spool = Spool(context.path / CONTROL_DIR, context.files)
-        self._jobs = Jobs(context, self._spool, operations, self._facts)
+        self._jobs = Jobs(context, self._spool, operations, self._facts, self._call)
         self._holds = Holds(context, self._spool, self._jobs.stale, self._jobs.refuse_unread)
         self._state = StateFile(self._spool, context.files)
         self._passed_us: int | None = None
@@ -156,9 +156,11 @@ class ControlListener:
         self._jobs.watch()
         self.mode.set_holds(self._holds.live())
         self.mode.look()
-        # Also when nothing waits: so that we learn when the agent last came by.
-        self.mode.attention = True
+        self._call()  # also when nothing waits: so that we learn when the agent last came by
         self._state.keep(self.state())
+
+    def _call(self) -> None:
+        self.mode.attention = True
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from memwatch.agent.context import Context
 from memwatch.agent.control.listener import ControlListener
 from memwatch.agent.control.operation import Later, Operation, Request
 from memwatch.agent.log import Durability, LogWriter
-from memwatch.domain.clock import ManualClock
+from memwatch.domain.clock import ManualClock, SystemClock
 from tests.agent.reading import read_log
 from tests.faults.failing_files import FailingFiles
 
@@ -22,7 +22,8 @@ class Agent:
         self, path: Path, clock: ManualClock | None = None, durability: Durability = "os"
     ) -> None:
         self.path = path
-        self.clock = clock or ManualClock()
+        # Begins at the system's time: the files of the spool have that, too.
+        self.clock = clock or ManualClock(SystemClock().wall_us())
         self.files = FailingFiles()
         self.marks: list[dict[str, Any]] = []
         self.inside: Callable[[], None] = lambda: None
