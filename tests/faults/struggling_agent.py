@@ -27,6 +27,7 @@ KEEP = {
     "history": Keep(experiments=4),
 }
 CADENCE = Cadence(incremental_experiments=1, full_experiments=3)
+HOWS: tuple[How | None, ...] = (None, "oldest", "least_accessed", "compress", "reclaim")
 LIMIT_BYTES = 200_000
 MAXIMUM_EXPERIMENTS = 7
 
@@ -166,7 +167,7 @@ class Agent:
         )
         self.run.tiers.purge(
             tier=self._random.choice((None, *KEEP)),
-            how=how,
+            how=self._random.choice(HOWS),
             target_bytes=self._random.choice((None, 10_000)),
             cause="agent",
         )
