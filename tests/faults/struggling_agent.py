@@ -162,9 +162,6 @@ class Agent:
             self._tier().delete(self._key())
 
     def _purge(self) -> None:
-        how: How | None = self._random.choice(
-            (None, "oldest", "least_accessed", "compress", "reclaim")
-        )
         self.run.tiers.purge(
             tier=self._random.choice((None, *KEEP)),
             how=self._random.choice(HOWS),
