@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from typing import get_args
 
 import msgspec
 import pytest
@@ -13,13 +14,23 @@ from memwatch.wal import spool_format
 from memwatch.wal.spool_format import (
     PROTO,
     Ack,
+    AgentState,
+    Busy,
     CommandFile,
+    HoldFile,
+    HoldOp,
+    HoldState,
+    LeaseEnd,
     Sender,
     command_name,
     encode,
+    hold_name,
     parse_ack,
     parse_command,
+    parse_hold,
+    parse_hold_name,
     parse_name,
+    parse_state,
 )
 
 WORDS = st.text(max_size=40)
@@ -45,9 +56,62 @@ def test_a_command_is_read_as_it_was_written(command: CommandFile) -> None:
     assert parse_command(encode(command)) == command
 
 
+HOLDS = st.builds(
+    HoldFile,
+    proto=st.just(PROTO),
+    id=st.from_regex(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}", fullmatch=True),
+    run_id=WORDS,
+    op=st.sampled_from(["pause", "read_only"]),
+    lease_us=st.integers(1, 2**62),
+    on_lease_end=st.sampled_from([None, "release", "keep"]),
+    reason=WORDS,
+    renewed=st.integers(0, 2**62),
+    epoch=st.none() | st.integers(0, 2**62),
+)
+
+
+@given(HOLDS)
+def test_a_hold_is_read_as_it_was_written(hold: HoldFile) -> None:
+    assert parse_hold(encode(hold)) == hold
+
+
+@pytest.mark.parametrize(
+    ("op", "on_lease_end", "kept"),
+    [
+        ("pause", None, False),
+        ("read_only", None, True),
+        ("pause", "keep", True),
+        ("read_only", "release", False),
+    ],
+)
+def test_only_read_only_is_kept_unless_it_says_so(
+    op: HoldOp, on_lease_end: LeaseEnd | None, kept: bool
+) -> None:
+    hold = HoldFile(proto=PROTO, id="h", run_id="any", op=op, on_lease_end=on_lease_end)
+    assert hold.kept is kept
+
+
+def test_a_state_is_read_leniently() -> None:
+    state = AgentState(
+        run_id="r",
+        mode="paused",
+        holds=[HoldState(id="h", op="pause", ends_us=7)],
+        busy=Busy(op="purge", id="c", progress={"entries": 1}),
+    )
+    assert parse_state(encode(state)) == state
+    assert parse_state(encode(state)[:-1] + b',"more":1}') == state
+    assert parse_state(b'{"run_id":"r"}') == AgentState(run_id="r")
+
+
+@given(st.from_regex(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}", fullmatch=True))
+def test_a_holds_name_says_owner_and_kind(owner: str) -> None:
+    for op in get_args(HoldOp):
+        assert parse_hold_name(hold_name(owner, op)) == (owner, op)
+
+
 @given(st.binary(max_size=300))
 def test_garbage_is_a_value_error(data: bytes) -> None:
-    for parse in (parse_command, parse_ack):
+    for parse in (parse_command, parse_ack, parse_hold, parse_state):
         with pytest.raises(ValueError, match=r".+"):
             parse(data)
 

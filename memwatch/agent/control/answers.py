@@ -54,11 +54,6 @@ class Answers:
         """Try no more to write an answer that is not true any more."""
         self._late.pop(command_id, None)
 
-    @property
-    def late(self) -> bool:
-        """Whether an answer is not out yet."""
-        return bool(self._late)
-
     def is_late(self, command_id: str) -> bool:
         """Say whether the newest answer to this one is not out yet."""
         return command_id in self._late

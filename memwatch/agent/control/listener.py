@@ -137,8 +137,8 @@ class ControlListener:
         try:
             marker = self._spool.marker()
             if marker != self._marker or now_us - self._listed_us >= LIST_US:
-                self._marker, self._listed_us = marker, now_us
                 self._list()
+                self._marker, self._listed_us = marker, now_us
         except FileNotFoundError:  # somebody removed it
             self._spool.prepare()
         finally:

@@ -39,6 +39,10 @@ class ExperimentAborted(BaseException):
 class RunEnded(SystemExit):
     """The run was ended from outside, its state is saved; raised at every safe point from then."""
 
+    def __str__(self) -> str:
+        """Return what the log says as the reason."""
+        return "ended from outside"
+
 
 class Abort(Struct, frozen=True):
     """An experiment that was asked to end."""

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from memwatch.wal.spool_format import MAX_BYTES, HoldFile, encode, parse_hold
+from memwatch.wal.spool_format import MAX_BYTES
 from tests.agent.control.acting import Agent
 from tests.agent.control.sending import (
     a_command,
@@ -250,15 +248,3 @@ def test_drafts_are_no_holds(agent: Agent) -> None:
     put_hold_bytes(agent.path, ".ann-pause.json", b"half")
     agent.listener.poll()
     assert (agent.path / "control/hold/.ann-pause.json").exists()
-
-
-@given(st.binary(max_size=300))
-def test_garbage_is_a_value_error(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        parse_hold(data)
-
-
-def test_a_hold_is_read_as_it_was_written() -> None:
-    hold = HoldFile(proto=1, id="h1", run_id="any", op="read_only", reason="x", renewed=3)
-    assert parse_hold(encode(hold)) == hold
-    assert hold.kept
