@@ -89,6 +89,21 @@ def test_applying_the_difference_gives_the_other_value(pair: tuple[Any, Any]) ->
     assert len(ops) < 2 or len(_encode(ops)) <= len(_encode(whole))
 
 
+def padded(value: Any) -> Any:
+    """Return a value whose containers are so long that no difference replaces one whole."""
+    if isinstance(value, dict):
+        return {name: padded(part) for name, part in value.items()} | {"pad": "p" * 2_000}
+    return ["p" * 2_000, *map(padded, value)] if isinstance(value, list) else value
+
+
+@settings(max_examples=400)
+@given(pairs)
+def test_every_kind_of_change_applies_where_it_is(pair: tuple[Any, Any]) -> None:
+    before, after = map(padded, pair)
+    if type(before) is type(after) and isinstance(before, (dict, list)):
+        assert all(op["path"] for op in check(before, after))
+
+
 @given(values, st.lists(values, max_size=4))
 def test_differences_of_several_steps_apply_as_one_list(first: Any, more: list[Any]) -> None:
     ops: list[Op] = []

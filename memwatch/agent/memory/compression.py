@@ -192,12 +192,10 @@ class _GzipReader:
         return self._stream.unused_data
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        while not self._stream.eof:
+        while chunk and not self._stream.eof:  # the checksum at the end is read last of all
             piece = self._stream.decompress(chunk, PIECE_BYTES)
             chunk = self._stream.unconsumed_tail
             yield piece
-            if not chunk and len(piece) < PIECE_BYTES:
-                return
 
 
 class _ZstdReader:
