@@ -115,10 +115,14 @@ class Chain:
         context.record("checkpoint.begin", about)
         self._prune()
         lines = Lines(context, self._tiers, self._types, self._blobs, captured.persist)
-        written = self._writer.draft(captured, lines)
-        figures = self._figures(captured, lines, written)
-        self._blobs.sync()
-        self._writer.publish(header)
+        try:
+            written = self._writer.draft(captured, lines)
+            figures = self._figures(captured, lines, written)
+            self._blobs.sync()
+            self._writer.publish(header)
+        except BaseException:
+            self._writer.discard(header)
+            raise
         context.record("checkpoint.commit", about | figures)
         self._committed(header, written, lines)
         return Outcome(

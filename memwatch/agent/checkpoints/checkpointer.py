@@ -15,6 +15,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, Literal, overload
 
@@ -122,7 +123,7 @@ class Checkpointer:
 
         With `wait` the caller waits for the outcome, and for that of one in progress before it;
         the tiers' lock must not be held then. Without it None is returned once it is begun, and
-        `tell`, which never raises, is called with the outcome by the thread; while another is in
+        `tell` is called with the outcome by the thread; while another is in
         progress nothing is begun, and the outcome says so.
         """
         if not self._refusal and not self._turn.acquire(blocking=wait):
@@ -165,19 +166,23 @@ class Checkpointer:
             self._complete(job)
 
     def _complete(self, job: _Job) -> None:
+        job.outcome = outcome = self._extend(job)
+        self._turn.release()
+        self.look()
+        job.done.set()
+        with suppress(Exception):  # a listener's defect must not end this thread
+            job.tell(outcome)
+
+    def _extend(self, job: _Job) -> Outcome:
         try:
-            job.outcome = self._chain.extend(job.captured)
-            if job.outcome.committed:
-                self._schedule.committed(job.outcome.kind, job.mark, job.outcome.bytes)
-            else:
-                self._schedule.failed(self._clock.boot_us())
+            outcome = self._chain.extend(job.captured)
         except Exception as error:  # noqa: BLE001 - or nobody would take the next one
-            job.outcome = self._failed(job.captured.header.kind, error)
-        finally:
-            self._turn.release()
-            self.look()
-            job.done.set()
-        job.tell(job.outcome)
+            return self._failed(job.captured.header.kind, error)
+        if outcome.committed:
+            self._schedule.committed(outcome.kind, job.mark, outcome.bytes)
+        else:
+            self._schedule.failed(self._clock.boot_us())
+        return outcome
 
     def _failed(self, kind: Kind, error: Exception) -> Outcome:
         self._schedule.failed(self._clock.boot_us())

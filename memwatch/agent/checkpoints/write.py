@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Iterator
+from contextlib import suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -56,35 +57,30 @@ class Writer:
         self._disk = Disk(files)
 
     def draft(self, captured: Captured, lines: Lines) -> Written:
-        """Write what was captured beside its place, durably; nothing stays of one that fails.
+        """Write what was captured beside its place, durably.
 
         Raises OSError, LogError, ChangedInPlaceError, and ValueError for a line that is too long.
         """
         draft = self._draft(captured.header)
         self._folder.mkdir(exist_ok=True)
-        self._discard(draft)
-        try:
-            if captured.header.kind == "full":
-                written = self._full(draft, captured, lines)
-            else:
-                part = write_plain(self._files, draft, self._net_lines(captured, lines))
-                written = Written(part.bytes, part.sha256)
-            lines.check()
-        except BaseException:
-            self._discard(draft)
-            raise
+        if captured.header.kind == "full":
+            written = self._full(draft, captured, lines)
+        else:
+            part = write_plain(self._files, draft, self._net_lines(captured, lines))
+            written = Written(part.bytes, part.sha256)
+        lines.check()
         return written
 
     def publish(self, header: Header) -> None:
         """Put a draft into its place, durably; raises OSError."""
-        draft, place = self._draft(header), self._folder / header.name
-        self._discard(place)  # of that name, but never committed
-        try:
-            self._files.rename(draft, place)
-        except OSError:
-            self._discard(draft)
-            raise
+        place = self._folder / header.name
+        self._remove(place)  # of that name, but never committed
+        self._files.rename(self._draft(header), place)
         self._files.sync_directory(self._folder)
+
+    def discard(self, header: Header) -> None:
+        """Remove a draft as far as the system lets us; what stays is swept before the next one."""
+        self._remove(self._draft(header))
 
     def _draft(self, header: Header) -> Path:
         return self._folder / f".{header.name}.draft"
@@ -139,15 +135,12 @@ class Writer:
         for _, line in heapq.merge(told, made, key=itemgetter(0)):
             yield line
 
-    def _discard(self, draft: Path) -> None:
-        """Remove a draft as far as the system lets us; what stays is swept before the next one."""
-        if not draft.is_dir():
-            self._files.discard(draft)
-            return
-        try:
-            remove_directory(self._files, draft)
-        except OSError:
-            return
+    def _remove(self, path: Path) -> None:
+        if path.is_dir():
+            with suppress(OSError):
+                remove_directory(self._files, path)
+        else:
+            self._files.discard(path)
 
 
 class _Net(NamedTuple):

@@ -12,6 +12,7 @@ from memwatch.agent.checkpoints.checkpointer import Cadence, Checkpointer
 from memwatch.agent.checkpoints.state_hash import state_hash
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
+from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.tiers import Tiers
@@ -22,7 +23,7 @@ from memwatch.agent.recovery.state import State
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
 from memwatch.wal.manifest import RunManifest
-from tests.agent.reading import context_at, read_log
+from tests.agent.reading import read_log
 from tests.faults.failing_files import FailingFiles
 
 KEEP = {"recent": Keep(), "history": Keep()}
@@ -46,7 +47,8 @@ class Bench:
         manifest = RunManifest(format=1, run_id="run-1", agent="bench")
         (path / "run.json").write_bytes(msgspec.json.encode(manifest))
         past = recover(path) if (path / "wal").exists() else None
-        self.context: Context = context_at(path, clock=self.clock, files=self.files)
+        log = LogWriter(path / "wal", clock=self.clock, durability="os", files=self.files)
+        self.context = Context(path, "run-1", log, self.clock, self.files)
         self.types, self.blobs = Types(), BlobStore(path / "blobs", self.blob_files)
         self.tiers = Tiers(
             keep, self.context, types=self.types, blobs=self.blobs, builders=builders
