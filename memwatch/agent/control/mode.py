@@ -44,12 +44,13 @@ class RunEnded(SystemExit):
         return "ended from outside"
 
 
-class Abort(Struct, frozen=True):
+class Abort(Struct):
     """An experiment that was asked to end."""
 
     number: int | None
     finish: Callable[[], None]
     """Saves and answers, once, at the first safe point after its end. Never raises."""
+    begun: bool = False
 
 
 class End(Struct):
@@ -177,17 +178,20 @@ class Mode:
             if self._experiment_thread == threading.get_ident():
                 raise ExperimentAborted("the experiment was aborted from outside")
         elif abort is not None and whole:
-            self._finish_abort()
+            self._finish_abort(abort)
         if self._end is not None and whole:
             self._finish_end()
 
-    def _finish_abort(self) -> None:
+    def _finish_abort(self, abort: Abort) -> None:
         with self._lock:  # two threads may come by
-            abort, self._abort = self._abort, None
-        if abort is not None:
-            abort.finish()
-            with self._lock:
-                self._settle("the experiment was aborted")
+            if abort.begun:
+                return
+            abort.begun = True
+        abort.finish()
+        with self._lock:
+            if self._abort is abort:  # and not the next one
+                self._abort = None
+            self._settle("the experiment was aborted")
 
     def _finish_end(self) -> None:
         with self._lock:
