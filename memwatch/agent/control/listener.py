@@ -191,5 +191,3 @@ def _disown_all() -> None:
 
 
 os.register_at_fork(after_in_child=_disown_all)
-
-__all__ = ["ControlListener", "Operation"]
