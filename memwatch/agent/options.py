@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from memwatch.agent.checkpoints.checkpointer import Cadence
-from memwatch.agent.control.listener import Operation
+from memwatch.agent.control.operation import Operation
 from memwatch.agent.log import Durability
 from memwatch.agent.memory.entry import Entry, Keep
 
