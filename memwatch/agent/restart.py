@@ -25,7 +25,7 @@ from memwatch.wal.segment import WAL_DIR
 
 def find_state(path: Path, options: RunOptions, clock: Clock) -> tuple[State, Report]:
     """Return the state of a run, its blobs looked for and proved when they are read."""
-    return recover(path, types=options.types, clock=clock, verify_blobs=False)
+    return recover(path, types=options.types, verify_blobs=False)
 
 
 def settle(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
-from memwatch.host.procfs import PROC, read, read_real_uid, read_stat
+from memwatch.host.procfs import PROC, read, read_peak, read_real_uid, read_stat
 
 
 class Identity(Struct, frozen=True):
@@ -44,6 +45,14 @@ def identity_of(pid: int, proc: Path = PROC) -> Identity | None:
     if stat is None or stat.dead:
         return None
     return Identity(boot_id(proc), pid, stat.start_ticks, _exe(proc, pid), read_real_uid(proc, pid))
+
+
+def peak_bytes(proc: Path = PROC) -> int:
+    """Return the most that this process ever held resident; 0 where the kernel does not tell.
+
+    Of its own program only: `getrusage` remembers the one that started it, too.
+    """
+    return read_peak(proc, os.getpid())
 
 
 def identity_of_run(run: Registered) -> Identity | None:

@@ -78,6 +78,11 @@ def read_memory(proc: Path, pid: int) -> Memory:
     return Memory(_kib(text, b"\nVmRSS:"), _kib(text, b"\nVmSwap:"))
 
 
+def read_peak(proc: Path, pid: int) -> int:
+    """Return the most bytes that a process ever held resident; 0 when it is gone."""
+    return _kib(read(f"{proc}/{pid}/status") or b"", b"\nVmHWM:")
+
+
 def read_real_uid(proc: Path, pid: int) -> int | None:
     """Return the user who runs a process, or None when it is gone."""
     uid = _figure(read(f"{proc}/{pid}/status") or b"", b"\nUid:")

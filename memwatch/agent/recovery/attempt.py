@@ -29,15 +29,14 @@ _END = 1 << 63
 class Attempt:
     """Recovers once. `run` first, then the rest."""
 
-    def __init__(self, place: Place, now_us: int, *, verify_blobs: bool) -> None:
+    def __init__(self, place: Place, *, verify_blobs: bool) -> None:
         self._place = place
-        self._now_us = now_us
         self._verify_blobs = verify_blobs
         self._account = Account()
         self._blobs = BlobReader(place)
         self._log = Log(place, self._run_id())
         self._checkpoints = place.names(CHECKPOINT_DIR)
-        self._replayer = Replayer(self._blobs, now_us)
+        self._replayer = Replayer(self._blobs)
         self._full: Commit | None = None
         self._deltas: list[Commit] = []
         self._passed: Commit | None = None
@@ -127,7 +126,7 @@ class Attempt:
             except DamagedError as error:
                 self._account.damaged.add(error)
                 self._fell_back = True
-                self._replayer = Replayer(self._blobs, self._now_us)
+                self._replayer = Replayer(self._blobs)
                 continue
             finally:
                 self._account.spent("load", time.perf_counter() - began, loader.bytes)

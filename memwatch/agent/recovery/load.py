@@ -73,13 +73,9 @@ class FullLoader:
         if told is None:
             raise DamagedError(f"{self._name(name)} is not in the manifest")
         known = tier_of(name)
-        last_lsn, load = self._commit.last_lsn, replayer.load
         for block in self._blocks(name, told, known[1] if known else ""):
             try:
-                for line in decode_lines(block):
-                    if not 0 < line.lsn <= last_lsn:
-                        raise ValueError(f"lsn {line.lsn}")  # noqa: TRY301 -- as for any other
-                    load(tier, line)
+                replayer.load(tier, decode_lines(block), self._commit.last_lsn)
             except (ValueError, RecursionError, DamagedError) as error:
                 raise DamagedError(
                     f"{self._name(name)} holds a line that is none: {error}"

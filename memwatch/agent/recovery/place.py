@@ -15,8 +15,8 @@ from typing import BinaryIO
 from memwatch.agent.recovery.report import Progress
 from memwatch.domain.errors import DamagedError
 
-PIECE_BYTES = 1 << 20
-"""Read at once."""
+PIECE_BYTES = 1 << 19
+"""Read at once: it is hashed and decoded while it is still in the processor's cache."""
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER = _ROOT | os.O_NOFOLLOW

@@ -24,7 +24,6 @@ from memwatch.agent.recovery.place import Place
 from memwatch.agent.recovery.report import FileState, Progress, Report
 from memwatch.agent.recovery.state import State
 from memwatch.agent.recovery.workspace import compare_files
-from memwatch.domain.clock import Clock, SystemClock
 
 
 def recover(
@@ -34,25 +33,23 @@ def recover(
     progress: Callable[[Progress], None] | None = None,
     workspace: Path | None = None,
     verify_blobs: bool = True,
-    clock: Clock | None = None,
 ) -> tuple[State, Report]:
     """Return the state that a run directory holds, and how that was found.
 
     `types` are the classes of values (`RunOptions.types`). With `workspace` the files that the
     run wrote there are compared with its log. Without `verify_blobs` a persisted value is only
-    looked for, and proved when it is read. Ages of entries count from now on, by `clock`.
+    looked for, and proved when it is read.
 
     Raises RecoveryError for a directory that is no run, that two runs are mixed in, or that a
     newer memwatch wrote. Damage raises nothing: see `Report.damaged` and `Report.lost`.
     """
     began = time.perf_counter()
     known = Types(types)
-    now_us = (clock or SystemClock()).boot_us()
     with _no_cyclic_collection():
-        attempt = Attempt(Place(run_dir, progress), now_us, verify_blobs=verify_blobs)
+        attempt = Attempt(Place(run_dir, progress), verify_blobs=verify_blobs)
         attempt.run()
         if attempt.overtaken():  # its agent pruned what was being read: look again, once
-            attempt = Attempt(Place(run_dir, progress), now_us, verify_blobs=verify_blobs)
+            attempt = Attempt(Place(run_dir, progress), verify_blobs=verify_blobs)
             attempt.run()
     state = attempt.state(known)
     files: tuple[FileState, ...] = ()

@@ -7,6 +7,7 @@ value, and the text of the result is made once for all differences of a key that
 from __future__ import annotations
 
 import sys
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,7 +16,6 @@ from msgspec import Raw, Struct, field
 from memwatch.agent.journal import JOURNAL_KINDS, Journal
 from memwatch.agent.memory.changes import Changes, Difference
 from memwatch.agent.memory.entry import Blob, Entry, Source, Text
-from memwatch.agent.memory.heat import Heat
 from memwatch.agent.memory.table import resident_bytes
 from memwatch.agent.memory.values import digest, plain
 from memwatch.agent.recovery.blobs import BlobReader, named
@@ -25,6 +25,9 @@ from memwatch.wal.checkpoint_format import NOTHING, Count, TierLine
 from memwatch.wal.diff import DiffError, apply
 
 CHANGE_KINDS: Final = frozenset(("put", "update", "delete"))
+_BARE_BYTES = resident_bytes(Entry(key="", lsn=0, bytes=0, digest="", packed=b""), 0)
+"""Of an entry without key and text; the few bytes that blob and source take are left out."""
+
 _canonical = msgspec.json.Encoder(order="sorted").encode
 _source = msgspec.json.Decoder(Source).decode
 
@@ -74,7 +77,7 @@ class _Open(NamedTuple):
 class Replayer:
     """The state under replay."""
 
-    def __init__(self, blobs: BlobReader, now_us: int) -> None:
+    def __init__(self, blobs: BlobReader) -> None:
         self.tiers: dict[str, dict[str, Entry]] = {}
         self.changes: dict[str, Changes] = {}
         """Since the newest checkpoint that was applied."""
@@ -86,18 +89,22 @@ class Replayer:
         self.unknown: dict[tuple[str, str], str] = {}
         """Entries whose value nothing tells, with the reason; they are not in `tiers`."""
         self._blobs = blobs
-        self._now_us = now_us
         self._open: dict[tuple[str, str], _Open] = {}
         self._before: dict[str, dict[str, Entry | None]] = {}
         """Entries as of `commit`, of what was changed since then."""
 
-    def load(self, tier: str, line: TierLine) -> None:
-        """Take an entry of a full checkpoint."""
-        entry = self._entry(line, line.x, line.phase)
-        self._place(entry, line.value, line.source, Blob(line.blob, line.blob_bytes))
-        if line.heat:
-            entry.heat = Heat.restored(line.heat, self._now_us)
-        self.tiers[tier][line.key] = entry
+    def load(self, tier: str, lines: list[TierLine], last_lsn: int) -> None:
+        """Take entries of a full checkpoint; raises ValueError for one that it cannot hold."""
+        entries = self.tiers[tier]
+        for line in lines:
+            if not 0 < line.lsn <= last_lsn:
+                raise ValueError(f"lsn {line.lsn} cannot be in it")
+            value = line.value
+            if value is NOTHING or line.source is not NOTHING:
+                home = _home(value, line.source, Blob(line.blob, line.blob_bytes))
+            else:
+                home = _inline(bytes(value))
+            entries[line.key] = _entry(line, line.x, line.phase, home, line.heat)
 
     def increment(self, text: bytes) -> None:
         """Take a line of an increment; raises ValueError for one that is none."""
@@ -130,8 +137,9 @@ class Replayer:
 
     def settle(self) -> None:
         """Make the text of all values that differences were applied to."""
-        for one in self._open.values():
-            self._resident(one.entry, _canonical(one.value))
+        for entry, value, _ in self._open.values():
+            home = _inline(_canonical(value))
+            entry.packed, entry.digest, entry.bytes = home.packed, home.digest, home.bytes
         self._open = {}
 
     def committed(self) -> dict[str, dict[str, Entry]]:
@@ -161,15 +169,13 @@ class Replayer:
             if line.lsn == old.lsn and line.blob and old.blob is None:
                 old.blob = named(Blob(line.blob, line.blob_bytes))
             return
+        new, difference = None, None
         try:
-            new, difference = None, None
             if line.k != "delete":
-                new = self._entry(line, experiment, phase)
-                difference = self._give_value(new, line, old)
-                new.heat = None if old is None else old.heat
+                home, difference = self._new_home(line, old)
+                new = _entry(line, experiment, phase, home, None if old is None else old.heat)
         except DamagedError as error:
             self.unknown[line.tier, line.key] = str(error)
-            new = None
         else:
             self.unknown.pop((line.tier, line.key), None)
         self._note(line, old, new, difference)
@@ -178,49 +184,31 @@ class Replayer:
         self, line: ChangeLine, old: Entry | None, new: Entry | None, how: Difference | None
     ) -> None:
         """Put the new entry, or none, in the old one's place; it is the newest of its tier then."""
-        entries = self.tiers[line.tier]
+        entries, name = self.tiers[line.tier], (line.tier, line.key)
         self._before.setdefault(line.tier, {}).setdefault(line.key, old)
         entries.pop(line.key, None)
-        if how is None:
-            self._open.pop((line.tier, line.key), None)
+        known = self._open.pop(name, None)
         changes = self.changes.setdefault(line.tier, Changes())
         if new is not None:
             entries[line.key] = new
-            known = self._open.get((line.tier, line.key))
+            if how is not None and known is not None:
+                self._open[name] = known._replace(entry=new)
             changes.put(new, old, how, known.text_bytes // 2 if known else sys.maxsize)
         elif old is not None:
             changes.delete(old, line.lsn)
 
-    def _entry(self, line: ChangeLine | TierLine, experiment: int | None, phase: str) -> Entry:
-        return Entry(
-            key=line.key,
-            lsn=line.lsn,
-            bytes=0,
-            full_bytes=line.bytes,
-            digest="",
-            type=line.type,
-            tokens=line.tokens,
-            importance=line.importance,
-            experiment=experiment,
-            phase=phase,
-            born_us=self._now_us,
-            ttl_us=line.ttl_us,
-        )
-
-    def _give_value(self, entry: Entry, line: ChangeLine, old: Entry | None) -> Difference | None:
-        """Put where its value is into an entry; raises DamagedError where nothing says it."""
+    def _new_home(self, line: ChangeLine, old: Entry | None) -> tuple[_Home, Difference | None]:
+        """Return where a changed value is; raises DamagedError where nothing says it."""
         if line.diff is None:
-            self._place(entry, line.value, line.source, Blob(line.blob, line.blob_bytes))
-            return None
+            return _home(line.value, line.source, Blob(line.blob, line.blob_bytes)), None
         if old is None or old.lsn != line.from_lsn:
             was = "absent" if old is None else f"as of lsn {old.lsn}"
             raise DamagedError(f"lsn {line.lsn} changes lsn {line.from_lsn} of it, and it is {was}")
+        home = _Home(old.digest, old.bytes, old.packed, old.blob)
+        if not line.diff:
+            return home, Difference([], b"[]", line.from_lsn)
         name = (line.tier, line.key)
         known = self._open.get(name)
-        if not line.diff and known is None:
-            entry.packed, entry.blob, entry.digest = old.packed, old.blob, old.digest
-            entry.bytes = resident_bytes(entry, 0)
-            return Difference([], b"[]", line.from_lsn)
         if known is None:
             text = self._text(old)
             known = _Open(old, plain(text), len(text))
@@ -228,36 +216,67 @@ class Replayer:
             value = apply(known.value, line.diff)
         except DiffError as error:
             raise DamagedError(f"the difference of lsn {line.lsn} does not fit: {error}") from None
-        self._open[name] = _Open(entry, value, known.text_bytes)
-        return Difference(line.diff, _canonical(line.diff), line.from_lsn)
-
-    def _place(self, entry: Entry, value: Any, source: Any, blob: Blob) -> None:
-        if source is not NOTHING:
-            text = _text_of(source)
-            entry.source, entry.digest = _source(text), digest(text)
-            if blob.sha256:
-                entry.blob = named(blob)
-            entry.bytes = resident_bytes(entry, 0)
-        elif blob.sha256:
-            entry.blob, entry.digest = named(blob), blob.sha256
-            entry.bytes = resident_bytes(entry, 0)
-        elif value is not NOTHING:
-            self._resident(entry, _text_of(value))
-        else:
-            raise DamagedError(f"lsn {entry.lsn} holds neither its value nor where that is")
-
-    def _resident(self, entry: Entry, text: Text) -> None:
-        entry.packed, entry.digest = text, digest(text)
-        entry.bytes = resident_bytes(entry, 0)
+        self._open[name] = known._replace(value=value)
+        return _Home("", 0), Difference(line.diff, _canonical(line.diff), line.from_lsn)
 
     def _text(self, entry: Entry) -> Text:
-        """Return the canonical value of an entry whose value a difference applies to."""
+        """Return the canonical value of an entry that a difference applies to."""
         if entry.packed is not None:
             return entry.packed
-        if entry.blob is None:
+        if entry.blob is None or entry.source is not None:
             raise DamagedError(f"lsn {entry.lsn} has a source in place of a value")
         return self._blobs.load(entry.blob)
 
 
+class _Home(NamedTuple):
+    """Where a value is."""
+
+    digest: str
+    bytes: int
+    """What the entry holds in memory, but for its key."""
+    packed: Text | None = None
+    blob: Blob | None = None
+    source: Source | None = None
+
+
+def _home(value: Any, source: Any, blob: Blob) -> _Home:
+    """Return where a line says that a value is; raises DamagedError where it does not."""
+    if source is not NOTHING:
+        text = _text_of(source)
+        kept = named(blob) if blob.sha256 else None
+        return _Home(digest(text), _BARE_BYTES, None, kept, _source(text))
+    if blob.sha256:
+        return _Home(blob.sha256, _BARE_BYTES, None, named(blob))
+    if value is NOTHING:
+        raise DamagedError("it holds neither its value nor where that is")
+    return _inline(_text_of(value))
+
+
+def _inline(text: Text) -> _Home:
+    return _Home(sha256(text).hexdigest(), _BARE_BYTES + len(text), text, None, None)
+
+
 def _text_of(value: Any) -> Text:
     return bytes(value) if type(value) is Raw else _canonical(value)
+
+
+def _entry(  # what a line and its place in the run say
+    line: ChangeLine | TierLine, experiment: int | None, phase: str, home: _Home, heat: Any
+) -> Entry:
+    return Entry(
+        key=line.key,
+        lsn=line.lsn,
+        bytes=home.bytes + len(line.key),
+        full_bytes=line.bytes,
+        digest=home.digest,
+        type=line.type,
+        packed=home.packed,
+        blob=home.blob,
+        source=home.source,
+        tokens=line.tokens,
+        importance=line.importance,
+        experiment=experiment,
+        phase=phase,
+        ttl_us=line.ttl_us,
+        heat=heat,
+    )

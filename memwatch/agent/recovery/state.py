@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,8 @@ class State(Mapping[str, Values]):
 
 def state_hash(entries: Iterable[Entry]) -> str:
     """Return the SHA-256 over entries sorted by key, each as `key NUL lsn NUL digest LF` (R7)."""
-    lines = sorted((entry.key, entry.lsn, entry.digest) for entry in entries)
-    text = "".join(f"{key}\0{lsn}\0{digest}\n" for key, lsn, digest in lines)
+    ordered = sorted(entries, key=attrgetter("key"))
+    text = "".join([f"{entry.key}\0{entry.lsn}\0{entry.digest}\n" for entry in ordered])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
