@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from memwatch.agent.files import SYSTEM_FILES, Files
-from memwatch.agent.past import last_lsn
+from memwatch.agent.past import cleared, last_lsn
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.errors import LogError
 from memwatch.wal import codec
@@ -256,14 +256,14 @@ class LogWriter:
     def _create(self) -> int:
         """Open a new file for the next record; a name that holds remains costs a number.
 
-        A segment without one good record has the name that we want. If it is empty it serves; if
+        A segment without one good record has the name that we want. If it is clear it serves; if
         not, its remains stay, and the reader counts a number for the broken line.
         """
         while True:
             lsn = self._last_lsn + 1
             path = self._dir / segment_name(lsn)
             fd = self._files.open(path, _NEW, 0o644)
-            if os.fstat(fd).st_size == 0:
+            if os.fstat(fd).st_size == 0 or cleared(path, fd, self._files):
                 self._segment = lsn
                 return fd
             self._files.close(fd)

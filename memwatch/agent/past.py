@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from memwatch.agent.files import Files
 from memwatch.domain.errors import TargetError
 from memwatch.domain.record import Position, Record
 from memwatch.host.lock import RUN_LOCK
@@ -57,6 +58,21 @@ def last_lsn(wal_dir: Path) -> int:
         if found >= first:
             return found
     return first - 1
+
+
+def cleared(path: Path, fd: int, files: Files) -> bool:
+    """Empty a segment that holds only the start of its first line; says whether it is empty now.
+
+    Whoever wrote that died before it was acknowledged; left there it would look like a loss.
+    """
+    try:
+        with path.open("rb") as file:
+            if any(b"\n" in chunk for chunk in iter(lambda: file.read(_CHUNK_BYTES), b"")):
+                return False
+        files.truncate(fd, 0)
+    except OSError:
+        return False
+    return True
 
 
 def newest_named_lsn(path: Path) -> int:

@@ -17,6 +17,7 @@ from memwatch.domain.clock import ManualClock
 from memwatch.domain.errors import LogError
 from memwatch.wal.segment import segment_name
 from tests.agent.reading import read_log
+from tests.faults.failing_files import FailingFiles
 from tests.waiting import until
 
 JSON = st.recursive(
@@ -58,13 +59,27 @@ def test_an_empty_segment_is_used_again(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [segment_name(1)]
 
 
-def test_remains_without_a_good_record_keep_their_name_and_cost_a_number(tmp_path: Path) -> None:
-    (tmp_path / segment_name(5)).write_bytes(b'{"lsn":5,"t":1')
+def test_the_start_of_a_first_line_goes_other_remains_keep_their_name(tmp_path: Path) -> None:
+    path = tmp_path / segment_name(5)
+    path.write_bytes(b'{"lsn":5,"t":1')
+    with LogWriter(tmp_path) as log:
+        assert (log.segment, log.append("note", {})) == (5, 5)
+    assert read_log(tmp_path)[1] == []
+    path.write_bytes(b'{"lsn":5,"t":1}\n')
     with LogWriter(tmp_path) as log:
         assert (log.segment, log.append("note", {})) == (6, 6)
     records, faults = read_log(tmp_path)
     assert [record.lsn for record in records] == [6]
-    assert [fault.kind for fault in faults] == ["torn"]
+    assert [fault.kind for fault in faults] == ["damaged"]
+
+
+def test_remains_that_cannot_go_cost_a_number(tmp_path: Path) -> None:
+    (tmp_path / segment_name(5)).write_bytes(b'{"lsn":5,"t":1')
+    files = FailingFiles()
+    files.fail_all("truncate")
+    with LogWriter(tmp_path, files=files) as log:
+        assert (log.segment, log.append("note", {})) == (6, 6)
+    assert [fault.kind for fault in read_log(tmp_path)[1]] == ["torn"]
 
 
 def test_a_segment_is_sealed_at_its_size(tmp_path: Path) -> None:
@@ -233,5 +248,5 @@ def test_cut_at_any_byte_then_reopened_gives_the_prefix_and_what_came_after(
     assert len(records) == len(survivors) + len(after)
     lsns = [record.lsn for record in records]
     assert lsns == sorted(set(lsns))
-    torn = cut > 0 and whole[cut - 1 : cut] != b"\n"
+    torn = b"\n" in whole[:cut] and whole[cut - 1 : cut] != b"\n"
     assert [fault.kind for fault in faults] == (["torn"] if torn else [])
