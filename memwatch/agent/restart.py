@@ -19,11 +19,10 @@ from memwatch.agent.recovery.recover import recover
 from memwatch.agent.recovery.report import FileState, Report
 from memwatch.agent.recovery.state import State
 from memwatch.agent.work.workspace import Workspace
-from memwatch.domain.clock import Clock
 from memwatch.wal.segment import WAL_DIR
 
 
-def find_state(path: Path, options: RunOptions, clock: Clock) -> tuple[State, Report]:
+def find_state(path: Path, options: RunOptions) -> tuple[State, Report]:
     """Return the state of a run, its blobs looked for and proved when they are read."""
     return recover(path, types=options.types, verify_blobs=False)
 

@@ -149,7 +149,7 @@ class Run:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock.acquire(path / RUN_LOCK)
         try:
-            past = _past_of(path, options, clock) if known else None
+            past = _past_of(path, options) if known else None
             blobs = BlobStore(path / BLOB_DIR, files)
             log = LogWriter(
                 path / WAL_DIR,
@@ -341,7 +341,7 @@ class Run:
             self.checkpoints.experiment_finished()
 
 
-def _past_of(path: Path, options: RunOptions, clock: Clock) -> tuple[State, Report]:
+def _past_of(path: Path, options: RunOptions) -> tuple[State, Report]:
     from memwatch.agent.restart import find_state  # only a run with a past needs it
 
-    return find_state(path, options, clock)
+    return find_state(path, options)
