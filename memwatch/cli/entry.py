@@ -19,6 +19,7 @@ COMMANDS = {
     "ls": "your runs on this machine, live ones first",
     "status": "one look at a run, as text, one line or JSON",
     "inspect": "read a run once and report what it holds, damage included",
+    "drill": "recover a run for practice: proved, measured, nothing written to it",
 }
 
 _HEAD = """usage: memwatch [TARGET] [--view] [--theme NAME] [--ascii] [--refresh S]

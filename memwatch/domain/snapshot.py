@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.drill import Drill
 from memwatch.domain.sample import ProcessInfo
 
 Level = Literal["normal", "warn", "intervene", "emergency", "hard"]
@@ -207,6 +208,8 @@ class Recovery(Struct, frozen=True, kw_only=True):
     at_risk_experiments: int = 0
     """Experiments ended or begun in that time."""
     mean_experiment_s: float | None = None
+    drill: Drill | None = None
+    """What a drill measured last; None before the first."""
 
 
 class Intervention(Struct, frozen=True, kw_only=True):

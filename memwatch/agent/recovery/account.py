@@ -60,7 +60,8 @@ class Account:
         self._bytes[term] += count_bytes
 
     def terms(self) -> tuple[Term, ...]:
-        """Return all terms, in the order of the work."""
+        """Return all terms, in the order of the work; what was read for it is replayed."""
+        self._bytes["replay"] = self._bytes["read"]
         return tuple(
             Term(name=name, seconds=self._seconds[name], bytes=self._bytes[name]) for name in _TERMS
         )

@@ -43,6 +43,7 @@ class Attempt:
         """Newest checkpoint whose last lsn the state went through."""
         self._fell_back = False
         self._unusable: set[str] = set()
+        self._matches: bool | None = None
         self._verified: dict[str, str] | None = None
 
     def run(self) -> None:
@@ -57,8 +58,8 @@ class Attempt:
             self._replayer.settle()
         self._say_unused()
         prove_values(self._replayer, self._blobs, self._account, whole=self._verify_blobs)
-        if self._passed is not None:
-            self._verified = prove_state(self._replayer, self._passed, self._account)
+        proved = prove_state(self._replayer, self._passed, self._account)
+        self._matches, self._verified = proved
 
     def overtaken(self) -> bool:
         """Whether something is wrong and files went meanwhile: a live agent prunes."""
@@ -96,6 +97,7 @@ class Attempt:
             damaged=self._account.damaged.all(),
             lost=lost,
             lossy=bool(lost),
+            matches=self._matches,
             verified=self._verified,
             verified_lsn=self._passed.last_lsn if self._passed and self._verified else None,
             terms=self._account.terms(),

@@ -31,17 +31,19 @@ def prove_values(replayer: Replayer, blobs: BlobReader, account: Account, *, who
     account.spent("load", time.perf_counter() - began, read_bytes if whole else 0)
 
 
-def prove_state(replayer: Replayer, passed: Commit, account: Account) -> dict[str, str] | None:
+def prove_state(
+    replayer: Replayer, passed: Commit | None, account: Account
+) -> tuple[bool | None, dict[str, str] | None]:
     """Hold the state as of a checkpoint against the hashes that its commit carries.
 
-    Returns them where all are equal; a tier that differs is lost, since nobody can say what of it
-    is right.
+    Returns whether all are equal, None where none was logged, and the hashes that are. A tier that
+    differs is lost, since nobody can say what of it is right.
     """
+    if passed is None or not passed.state_hash:
+        return None, None
     with account.time("replay"):
         then, told = replayer.committed(), passed.state_hash
         found = {tier: state_hash(then.get(tier, {}).values()) for tier in sorted({*then, *told})}
-    if not told:
-        return None
     nothing = state_hash(())
     differing = [tier for tier, known in found.items() if told.get(tier, nothing) != known]
     for tier in differing:
@@ -49,4 +51,4 @@ def prove_state(replayer: Replayer, passed: Commit, account: Account) -> dict[st
             f"tier {tier} is not what the run logged: its state hash as of lsn {passed.last_lsn} "
             f"is {found[tier][:12]}…, and {told.get(tier, nothing)[:12]}… was committed"
         )
-    return None if differing else found
+    return not differing, None if differing else found

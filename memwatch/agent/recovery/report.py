@@ -77,6 +77,9 @@ class Report(Struct, frozen=True, kw_only=True):
     """What the state lacks or cannot give, in sentences."""
     lossy: bool
     """Whether anything is lost, or the state differs from the hash that the run logged."""
+    matches: bool | None
+    """Whether the state as of the newest checkpoint that it went through has the hash that the
+    run logged there; None where none was logged."""
     verified: dict[str, str] | None
     """State hash of each tier as of `verified_lsn`, equal to what the run logged; else None."""
     verified_lsn: int | None

@@ -115,6 +115,10 @@ class State(Mapping[str, Values]):
         """Count of tiers."""
         return len(self.tiers)
 
+    def stored_bytes(self, blob: Blob) -> int:
+        """Return the bytes of a blob's file; raises DamagedError where there is none."""
+        return self._blobs.size(blob)
+
     def hashes(self) -> dict[str, str]:
         """Return the state hash of each tier."""
         return {tier: state_hash(entries.values()) for tier, entries in self.tiers.items()}

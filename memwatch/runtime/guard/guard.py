@@ -230,6 +230,7 @@ class Guard:
             position=self._ingest.position,
             commands=self._ledger.newest(),
             older_experiments=self._history.older_experiments,
+            drill=self._probe.drill,
             alive=self._probe.alive,
         )
 

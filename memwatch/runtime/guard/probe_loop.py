@@ -15,6 +15,7 @@ from typing import Any
 
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
+from memwatch.domain.drill import Drill
 from memwatch.domain.sample import DiskSample, ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit, Own
 from memwatch.host.disk import directory_bytes, disk_sample
@@ -24,6 +25,7 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.probe import TreeProbe
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
+from memwatch.runtime.runs.drill_file import DrillNews
 from memwatch.runtime.views.ring import Ring
 
 _SLOW_S = 10.0
@@ -47,6 +49,7 @@ class ProbeLoop:
     ) -> None:
         self._run_dir = run_dir
         self._home = home
+        self._drills = DrillNews(home)
         self._profile = profile
         self._ring = ring
         self._recorder = recorder
@@ -67,6 +70,8 @@ class ProbeLoop:
         self.limits: tuple[Limit, ...] = ()
         self.alive: bool | None = None
         self.own = Own()
+        self.drill: Drill | None = None
+        """The newest recovery for practice of this run."""
         self.limit: Limit | None = None
         """The binding limit, written beside each sample."""
         self.on_news: Callable[[], None] = lambda: None
@@ -139,6 +144,9 @@ class ProbeLoop:
         checkpoints = scan_checkpoints(self._run_dir, known_lsn)
         if checkpoints is not None:
             self._ring.take_checkpoints(checkpoints)
+        if (drill := self._drills.look()) is not None:
+            self.drill = drill
+            self._ring.touch()
         identity = self._identity
         if identity is not None and self.alive:
             self.limits = (*memory_limits(identity.pid), *self._host_limit())

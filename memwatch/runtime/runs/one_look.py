@@ -18,6 +18,7 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
+from memwatch.runtime.runs.drill_file import read_drill
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
 from memwatch.runtime.runs.writer import writer_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts
@@ -75,12 +76,16 @@ class Look:
             recording=False if alive else None,
             not_recording_why=guard_silent or ("no guard watches this run" if alive else ""),
         )
-        facts = GuardFacts(guard=guard, limits=limits, watch="polling", alive=alive)
+        drill = read_drill(run_home(self._key))
+        facts = GuardFacts(guard=guard, limits=limits, watch="polling", drill=drill, alive=alive)
         return SnapshotBuilder(run, self.profile, self.ring, self.clock).build(1, facts)
 
+    @property
+    def _key(self) -> str:
+        return run_key(self.opened.path, self.opened.manifest.run_id)
+
     def _guard_pid(self) -> int | None:
-        key = run_key(self.opened.path, self.opened.manifest.run_id)
-        return holder(run_home(key) / GUARD_LOCK)
+        return holder(run_home(self._key) / GUARD_LOCK)
 
     def _read_log(self) -> None:
         tailer = LogTailer(self.opened.wal_dir, "agent")

@@ -12,6 +12,7 @@ from memwatch.analytics.checkpoint_fold import Saved
 from memwatch.analytics.tally import Sums
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import CheckpointCadence, Lights
+from memwatch.domain.drill import Drill
 from memwatch.domain.record import figure
 from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
 from memwatch.runtime.views.ring import Ring
@@ -87,7 +88,7 @@ class CheckpointView:
             count=saved.counts["committed"],
         )
 
-    def recovery(self, now_at_us: int) -> Recovery:
+    def recovery(self, now_at_us: int, drill: Drill | None) -> Recovery:
         """Return what a recovery would load and replay, and what it would have to do again."""
         state, chain = self._ring.state, self._chain()
         full, end = chain.full, chain.end
@@ -104,6 +105,7 @@ class CheckpointView:
             at_risk_s=self._age_s(since, now_at_us) if since else None,
             at_risk_experiments=done + self._in_progress(),
             mean_experiment_s=fmean(durations) if durations else None,
+            drill=drill,
         )
 
     def _age_s(self, instant: Instant, now_at_us: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.drill import Drill
 from memwatch.domain.snapshot import GuardInfo, Limit
 from memwatch.wal.manifest import RunManifest
 
@@ -28,5 +29,7 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     commands: tuple[CommandInfo, ...] = ()
     older_experiments: dict[str, int] = {}
     """Experiments by status in segments that were dropped before this guard read them."""
+    drill: Drill | None = None
+    """The newest recovery for practice; None before the first."""
     alive: bool | None = None
     """The agent's process is there; None before it was first looked at."""

@@ -105,7 +105,7 @@ class SnapshotBuilder:
             checkpoints=replace(
                 checkpoints, next_fits=_next_fits(checkpoints, disk, settings.disk_critical_bytes)
             ),
-            recovery=self._checkpoints.recovery(now.at_us),
+            recovery=self._checkpoints.recovery(now.at_us, facts.drill),
             interventions=self._interventions.newest(now.at_us),
             commands=facts.commands,
             disk=disk,

@@ -22,7 +22,7 @@ def recovery(frame: Frame, width: int, height: int) -> list[Line]:
     snapshot = frame.snapshot
     if snapshot is None:
         return []
-    lines = [*_chain(snapshot), *_lost(snapshot), *_checkpoints(snapshot)]
+    lines = [*_chain(snapshot), *_drilled(snapshot), *_lost(snapshot), *_checkpoints(snapshot)]
     return [cut_line(line, width) for line in lines][:height]
 
 
@@ -68,6 +68,23 @@ def _lost(snapshot: Snapshot) -> list[Line]:
     if found.mean_experiment_s is not None:
         what += f" (mean {duration_text(found.mean_experiment_s)})"
     return [_row(label, (f"{age_text(found.at_risk_s):>5}", "strong"), (f"  {what}", ""))]
+
+
+def _drilled(snapshot: Snapshot) -> list[Line]:
+    """Return what a recovery for practice took; nothing before the first."""
+    drill = snapshot.recovery.drill
+    if drill is None:
+        return []
+    came = "cold" if drill.cold_cache else "warm"
+    age = age_text((snapshot.t_us - drill.t_us) / 1e6)
+    if drill.matches is False:
+        proved = ("STATE DIFFERS", "warn")
+    elif drill.lossy:
+        proved = ("LOST SOMETHING", "warn")
+    else:
+        proved = ("hash matches" if drill.matches else "no hash to match", "")
+    took = (f"{duration_text(drill.total_s):>5}", "strong")
+    return [_row("drilled", took, (f" {came}, {age} ago, ", ""), proved)]
 
 
 def _checkpoints(snapshot: Snapshot) -> list[Line]:
