@@ -36,12 +36,12 @@ _CODEC_MEMBERS = frozenset(("lsn", "t", "m", "k", "crc"))
 class Journal:
     """Newest record of each file, and the calls that a crash would leave unfinished.
 
-    Safe to use from several threads. Share `lock` with the tiers, so that a checkpoint sees both
-    at the same lsn.
+    Safe to use from several threads.
     """
 
-    def __init__(self, lock: threading.RLock | None = None) -> None:
-        self.lock = lock or threading.RLock()
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """A run sets it to that of its tiers: a checkpoint sees both at the same lsn."""
         self.freed: Callable[[str, int], None] = lambda _sha, _lsn: None
         """Called by `log` for a reference to a blob that a record ended."""
         self.last_lsn = 0

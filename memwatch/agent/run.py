@@ -88,7 +88,7 @@ class Run:
             share_cap=options.share_cap,
         )
         self.journal = Journal() if past is None else past[0].journal
-        self.journal.freed = blobs.release
+        self.journal.freed, self.journal.lock = blobs.release, self.tiers.lock
         if past is not None:
             context.phase = past[0].phase
             self.tiers.adopt(past[0].tiers, past[0].changes)
