@@ -17,6 +17,7 @@ from memwatch.domain.drill import Drill
 from memwatch.domain.errors import MemwatchError
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
+from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.drill_file import append_drill
 from memwatch.runtime.runs.target import resolve, run_key
 
@@ -43,7 +44,7 @@ def run(words: list[str]) -> int:
     parser.add_argument("target", help="run directory or run id")
     parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
     options = parser.parse_args(words)
-    path = resolve(options.target)
+    path = open_run(resolve(options.target)).path
     result = {"t_us": SystemClock().wall_us(), **_drilled(path)}
     why_unkept = _keep(path, result)
     print(json.dumps(result) if options.json else "\n".join(_lines(result)))

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Command, tree
 from tests.e2e.stage import Stage
 
-COMMANDS = ("status", "guard", "inspect")
+COMMANDS = ("status", "guard", "inspect", "drill")
 OTHER_UID = 12_345
 
 

@@ -81,6 +81,8 @@ COMMANDS = [
     ["status", "--json"],
     ["inspect"],
     ["inspect", "--json"],
+    ["drill"],
+    ["drill", "--json"],
 ]
 
 

@@ -10,11 +10,13 @@ import pytest
 
 from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
+from memwatch.domain.drill import Drill
 from memwatch.domain.record import Record
 from memwatch.domain.sample import ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit
 from memwatch.runtime.guard.probe_loop import ProbeLoop
 from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.runs.drill_file import append_drill
 from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, profile
 
@@ -109,3 +111,14 @@ def test_the_first_moments_are_not_what_a_guard_costs(
         bench.look()
         assert bench.loop.own.cpu_percent == (None if percent is None else pytest.approx(percent))
     assert bench.loop.own.rss_bytes
+
+
+def test_a_drill_is_seen_at_the_next_slow_look(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.loop.look()
+    assert bench.loop.drill is None
+    drill = Drill(t_us=5, total_s=2.5, matches=True)
+    append_drill(tmp_path, drill)
+    bench.loop._slow_due = 0.0
+    bench.loop.look()
+    assert bench.loop.drill == drill

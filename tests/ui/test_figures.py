@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.drill import Drill
 from memwatch.domain.snapshot import (
     Checkpoints,
     Event,
@@ -160,6 +162,26 @@ def test_recovery_shows_raw_figures_and_no_estimate() -> None:
         "last       900k  incr     9s ago, took 0.04s",
         "next        18s  to go, 1 experiment since",
     ]
+
+
+@pytest.mark.parametrize(
+    ("drill", "said"),
+    [
+        (Drill(t_us=0, total_s=2.31, cold_cache=True, matches=True), "2.3s cold, {}, hash matches"),
+        (Drill(t_us=0, total_s=0.5, matches=None), "0.50s warm, {}, no hash yet"),
+        (Drill(t_us=0, total_s=12, matches=False, lossy=True), "12s warm, {}, HASH DIFFERS"),
+        (Drill(t_us=0, total_s=12, matches=True, lossy=True), "12s warm, {}, SOME LOST"),
+    ],
+)
+def test_recovery_shows_what_a_drill_measured(drill: Drill, said: str) -> None:
+    frame = frame_of()
+    assert frame.snapshot is not None
+    when_us = frame.snapshot.t_us - 300_000_000
+    measured = replace(frame.snapshot.recovery, drill=replace(drill, t_us=when_us))
+    rows = texts(recovery(changed(recovery=measured), 45, 7))
+    assert len(rows) == 7
+    (row,) = [row for row in rows if row.startswith("drilled")]
+    assert row.split(maxsplit=1)[1] == said.format("5m00s ago")
 
 
 def test_recovery_without_a_complete_full_checkpoint_says_so() -> None:

@@ -11,8 +11,6 @@ from memwatch.agent.recovery.replay import Replayer
 from memwatch.agent.recovery.state import live_blobs, state_hash
 from memwatch.domain.errors import DamagedError
 
-_NAMED = 3
-
 
 def prove_values(replayer: Replayer, blobs: BlobReader, account: Account, *, whole: bool) -> None:
     """Tell which values cannot be had. Blobs are read with `whole`, else only looked for."""
@@ -26,8 +24,8 @@ def prove_values(replayer: Replayer, blobs: BlobReader, account: Account, *, who
                 blobs.prove(blob)
         except DamagedError as error:
             account.damaged.add(error)
-            more = f" and {len(needed_by) - _NAMED} more" if len(needed_by) > _NAMED else ""
-            account.lost.add(f"{', '.join(needed_by[:_NAMED])}{more} cannot be read: {error}")
+            for name in needed_by:
+                account.lost.add(f"{name} cannot be read: {error}")
     account.spent("load", time.perf_counter() - began, read_bytes if whole else 0)
 
 

@@ -78,11 +78,11 @@ def _drilled(snapshot: Snapshot) -> list[Line]:
     came = "cold" if drill.cold_cache else "warm"
     age = age_text((snapshot.t_us - drill.t_us) / 1e6)
     if drill.matches is False:
-        proved = ("STATE DIFFERS", "warn")
+        proved = ("HASH DIFFERS", "warn")
     elif drill.lossy:
-        proved = ("LOST SOMETHING", "warn")
+        proved = ("SOME LOST", "warn")
     else:
-        proved = ("hash matches" if drill.matches else "no hash to match", "")
+        proved = ("hash matches" if drill.matches else "no hash yet", "")
     took = (f"{duration_text(drill.total_s):>5}", "strong")
     return [_row("drilled", took, (f" {came}, {age} ago, ", ""), proved)]
 

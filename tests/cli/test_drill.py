@@ -1,0 +1,123 @@
+"""`memwatch drill` on real runs: alive, dead, damaged; its result is kept and shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memwatch.agent import Run, RunOptions
+from tests.cli.conftest import Command, tree
+from tests.e2e.stage import Stage
+
+
+def fill(run: Run, count: int = 30) -> None:
+    """Let a run keep values, take both kinds of checkpoint, and go on."""
+    for part in range(3):
+        with run.experiment(f"level {part}", phase="exploration"):
+            for number in range(count):
+                run.tiers["recent"].put(f"call/{number}", {"n": number + part, "text": "t" * 200})
+            run.tiers["verified"].put(f"proof/{part}", list(range(part, 3_000)))
+        if part < 2:
+            assert run.checkpoints.take("incremental" if part else "full").committed
+
+
+@pytest.fixture
+def dead(stage: Stage) -> Path:
+    """Return the directory of a run that is over."""
+    path = stage.folder / "run"
+    with Run.open(path, RunOptions(agent="tester")) as run:
+        fill(run)
+    return path
+
+
+def drills(stage: Stage) -> list[dict[str, Any]]:
+    """Return what is kept of all drills."""
+    files = sorted(stage.home.glob("runs/*/drills.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def test_figures_in_eight_lines(memwatch: Command, dead: Path) -> None:
+    before = tree(dead)
+    done = memwatch("drill", str(dead))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tree(dead) == before
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "load", "read", "decode", "replay", "total", "memory", "state", "lost",
+    ]  # fmt: skip
+    assert re.search(r"load +\S+s +\S+[kMB] +full-\d{20}$", lines[0])
+    assert re.search(r"read .* 1 increment, \d+ records of the log$", lines[1])
+    assert lines[2].endswith("33 values")
+    assert lines[6].endswith("matches")
+    assert lines[7] == "lost    nothing"
+
+
+def test_json_has_stable_names(memwatch: Command, stage: Stage, dead: Path) -> None:
+    done = memwatch("drill", str(dead), "--json")
+    result = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (result["matches"], result["lossy"], result["values"]) == (True, False, 33)
+    assert type(result["cold_cache"]) is bool
+    assert set(result["checked"]) == {"workspace", "recent", "verified", "history"}
+    assert [term["name"] for term in result["terms"]] == ["load", "read", "decode", "replay"]
+    (kept,) = drills(stage)
+    assert kept == {name: result[name] for name in kept}
+    status = json.loads(memwatch("status", str(dead), "--json").stdout)
+    assert status["recovery"]["drill"] == kept
+    memwatch("drill", str(dead))
+    assert len(drills(stage)) == 2
+
+
+def test_a_live_run(memwatch: Command, stage: Stage) -> None:
+    path = stage.folder / "run"
+    with Run.open(path, RunOptions(agent="tester")) as run:
+        fill(run)
+        done = memwatch("drill", str(path), "--json")
+        result = json.loads(done.stdout)
+        assert (done.returncode, result["matches"], result["lossy"]) == (0, True, False)
+        assert result["last_lsn"] <= run.log.last_lsn
+        assert run.tiers["recent"].get("call/3") == {"n": 5, "text": "t" * 200}
+
+
+def test_what_is_lost_is_said_with_status_1(memwatch: Command, stage: Stage, dead: Path) -> None:
+    blob = max((dead / "blobs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    blob.unlink()
+    done = memwatch("drill", str(dead))
+    assert done.returncode == 1
+    assert re.search(r"lost +'proof/\d' of tier verified .*missing", done.stdout)
+    (kept,) = drills(stage)
+    assert kept["lossy"]
+
+
+def test_damage_that_something_makes_up_for_is_named(memwatch: Command, dead: Path) -> None:
+    (delta,) = (dead / "checkpoints").glob("delta-*")
+    delta.write_bytes(delta.read_bytes()[:-1])
+    done = memwatch("drill", str(dead))
+    assert done.returncode == 0
+    assert f"lost    nothing; 1 damaged: checkpoints/{delta.name}" in done.stdout
+
+
+def test_two_runs_mixed_are_refused_in_one_sentence(
+    memwatch: Command, stage: Stage, dead: Path
+) -> None:
+    path = dead / "run.json"
+    run_id = json.loads(path.read_bytes())["run_id"]
+    path.write_text(path.read_text().replace(run_id, "another"))
+    done = memwatch("drill", str(dead))
+    assert done.returncode == 2
+    assert re.fullmatch(r"memwatch: two runs are mixed: .*\n", done.stderr)
+    assert drills(stage) == []
+
+
+def test_a_home_that_refuses_costs_only_the_record(
+    memwatch: Command, stage: Stage, dead: Path
+) -> None:
+    stage.home.write_text("no folder")
+    done = memwatch("drill", str(dead))
+    assert done.returncode == 0
+    assert "the result is not kept" in done.stderr
+    assert done.stdout.count("\n") == 8
