@@ -8,7 +8,7 @@ from typing import Any
 
 from memwatch.agent import Source
 from memwatch.demo.corpus import Corpus
-from memwatch.demo.results import Call
+from memwatch.demo.results import Call, Packed
 from memwatch.demo.settings import Settings, build_dictionary, compressor
 
 
@@ -24,6 +24,7 @@ class Builders:
             "text": self.text,
             "chunks": self.chunks,
             "compress": self.compress,
+            "pack": self.pack,
             "nothing": list,
         }
 
@@ -39,16 +40,34 @@ class Builders:
     def compress(self, slice: int, codec: str, places: list[int], index: int) -> Call:
         """Return a tool call, made again."""
         settings = Settings(codec, tuple(places))
-        text = self._corpus.slices[slice]
-        dictionary = build_dictionary(text, settings.dictionary_bytes)
+        compress = compressor(settings, self._dictionary(slice, settings))
         chunk = self.chunks(slice, settings.chunk_bytes)[index]
         began = time.thread_time()
-        packed = compressor(settings, dictionary)(chunk)
+        packed = compress(chunk)
         return Call("compress", index, time.thread_time() - began, packed)
 
+    def pack(self, slice: int, codec: str, places: list[int]) -> Packed:
+        """Return the compressed text of a slice, made again."""
+        settings = Settings(codec, tuple(places))
+        dictionary = self._dictionary(slice, settings)
+        compress = compressor(settings, dictionary)
+        return Packed(dictionary, tuple(map(compress, self.chunks(slice, settings.chunk_bytes))))
 
-def source_of(slice: int, settings: Settings, index: int) -> Source:
-    """Return where the output of a compression comes from."""
-    places = list(settings.places)
-    args = {"slice": slice, "codec": settings.codec, "places": places, "index": index}
-    return Source("compress", args)
+    def _dictionary(self, slice: int, settings: Settings) -> bytes:
+        if not settings.dictionary_bytes:
+            return b""
+        return build_dictionary(self._corpus.slices[slice], settings.dictionary_bytes)
+
+
+def call_source(slice: int, settings: Settings, index: int) -> Source:
+    """Return where the output of a tool call comes from."""
+    return Source("compress", _settings_of(slice, settings) | {"index": index})
+
+
+def packed_source(slice: int, settings: Settings) -> Source:
+    """Return where a compressed text comes from."""
+    return Source("pack", _settings_of(slice, settings))
+
+
+def _settings_of(slice: int, settings: Settings) -> dict[str, Any]:
+    return {"slice": slice, "codec": settings.codec, "places": list(settings.places)}

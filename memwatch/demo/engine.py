@@ -11,12 +11,13 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from memwatch.agent import Entry, Experiment, ReadOnlyError, Run, Source
-from memwatch.demo.builders import source_of
+from memwatch.demo.builders import call_source, packed_source
 from memwatch.demo.corpus import Corpus
 from memwatch.demo.leak import Leak
 from memwatch.demo.results import (
     Call,
     Metrics,
+    Packed,
     Result,
     SearchState,
     Verified,
@@ -128,17 +129,17 @@ class Engine:
     def _try(self, settings: Settings) -> None:
         try:
             with self._run.experiment(settings.title, self.search.phase) as experiment:
-                result = self._compress(experiment, settings)
+                result, packed = self._compress(experiment, settings)
                 kept = self.search.learn(settings, result.score)
                 experiment.status = "kept" if kept else "discarded"
-                self._keep(result, experiment)
+                self._keep(result, packed, experiment)
         except FAILURES as error:
             self.search.learn(settings, None)
             self._run.error("experiment", f"{settings.title}: {error}")
             self._remember_failure(settings)
             self._workspace.clear("call/")
 
-    def _compress(self, experiment: Experiment, settings: Settings) -> Result:
+    def _compress(self, experiment: Experiment, settings: Settings) -> tuple[Result, Packed]:
         number, length = self.search.slice, settings.chunk_bytes
         text = self._corpus.slices[number]
         inputs = self._workspace.build("call/input", "chunks", slice=number, chunk_bytes=length)
@@ -153,13 +154,14 @@ class Engine:
             self._workspace.put(
                 f"call/compress/{index}",
                 Call("compress", index, took_s, packed),
-                source=source_of(number, settings, index),
+                source=call_source(number, settings, index),
             )
             outputs.append(packed)
             spent_s += took_s
             self._breathe(took_s, packed, len(inputs))
-        ratio = len(text) / (sum(map(len, outputs)) + len(dictionary))
-        return Result(
+        packed_bytes = sum(map(len, outputs)) + len(dictionary)
+        ratio = len(text) / packed_bytes
+        result = Result(
             experiment=experiment.number,
             phase=experiment.phase,
             slice=number,
@@ -167,12 +169,12 @@ class Engine:
             status="",
             text_bytes=len(text),
             text_sha256=hashlib.sha256(text).hexdigest(),
-            dictionary=dictionary,
-            chunks=tuple(outputs),
+            packed_bytes=packed_bytes,
             cpu_s=spent_s,
             ratio=ratio,
             score=score_of(ratio, len(text) / 1e6 / max(spent_s, 1e-6)),
         )
+        return result, Packed(dictionary, tuple(outputs))
 
     def _dictionary(self, text: bytes, settings: Settings) -> bytes:
         if not settings.dictionary_bytes:
@@ -185,13 +187,17 @@ class Engine:
         self._breathe(took_s, dictionary, _MANY)
         return dictionary
 
-    def _keep(self, result: Result, experiment: Experiment) -> None:
+    def _keep(self, result: Result, packed: Packed, experiment: Experiment) -> None:
         """Move what the experiment made from the workspace to `recent`."""
         figures = {"ratio": result.ratio, "score": result.score, "cpu_s": result.cpu_s}
         experiment.metrics.update(figures)
         number, inputs = result.experiment, self._workspace.entry("call/input")
         result = structs.replace(result, status=experiment.status)
+        again = packed_source(result.slice, result.settings)
         self._recent.put(f"result/{number}", result, importance=0.8)
+        self._recent.put(
+            f"packed/{number}", packed, source=None if result.status == "kept" else again
+        )
         if inputs is not None:
             value = self._workspace.get("call/input")
             self._recent.put(f"input/{number}", value, source=inputs.source)
@@ -236,13 +242,14 @@ class Engine:
         """Decompress a result; its text stays in the workspace until all are checked."""
         with self._run.tool("decompress") as call:
             began = time.thread_time()
-            back = decompressor(result.settings, result.dictionary)
-            text = b"".join(map(back, result.chunks))
+            packed: Packed = self._recent.get(f"packed/{result.experiment}")
+            back = decompressor(result.settings, packed.dictionary)
+            text = b"".join(map(back, packed.chunks))
             took_s = time.thread_time() - began
             call.bytes_out = len(text)
         key, source = f"call/text/{result.experiment}", Source("text", {"slice": result.slice})
         self._workspace.put(key, text, source=source)
-        self._breathe(took_s, result.chunks[0], _CHECKS)
+        self._breathe(took_s, packed.chunks[0], _CHECKS)
         return hashlib.sha256(text).hexdigest() == result.text_sha256
 
     def _vouch(self, result: Result) -> None:
@@ -258,7 +265,7 @@ class Engine:
             experiment=result.experiment,
             settings=result.settings,
             text_sha256=result.text_sha256,
-            packed_bytes=sum(map(len, result.chunks)),
+            packed_bytes=result.packed_bytes,
             ratio=result.ratio,
             score=result.score,
             times=again + 1,

@@ -17,7 +17,7 @@ class Call(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """A complete result (`recent`): all that verification needs."""
+    """What an experiment found (`recent`); with its `Packed` it is complete."""
 
     experiment: int
     phase: str
@@ -26,11 +26,21 @@ class Result(Struct, frozen=True, kw_only=True):
     status: str
     text_bytes: int
     text_sha256: str
-    dictionary: bytes
-    chunks: tuple[bytes, ...]
+    packed_bytes: int
     cpu_s: float
     ratio: float
     score: float
+
+
+class Packed(Struct, frozen=True):
+    """A compressed text (`recent`).
+
+    One that was kept is the yield of the search, so it is persisted whole; one that was discarded
+    can be made again from its settings.
+    """
+
+    dictionary: bytes
+    chunks: tuple[bytes, ...]
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
@@ -74,7 +84,7 @@ class SearchState(Struct, frozen=True, kw_only=True):
     """On this slice, in their order."""
 
 
-TYPES = (Call, Result, Metrics, Verified, SearchState)
+TYPES = (Call, Result, Packed, Metrics, Verified, SearchState)
 
 
 def metrics_of(result: Result) -> Metrics:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memwatch.agent import Entry, Experiment, Source, Span
 
-KEPT = {"recent": 10, "history": 20}
+KEPT = {"recent": 15, "history": 20}
 
 
 class NullTier:

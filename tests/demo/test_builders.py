@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from memwatch.demo.builders import Builders, source_of
+from memwatch.demo.builders import Builders, call_source, packed_source
 from memwatch.demo.corpus import Corpus
 from memwatch.demo.results import Call
-from memwatch.demo.settings import FAILURES, anywhere, build_dictionary, compressor
+from memwatch.demo.settings import FAILURES, anywhere, build_dictionary, compressor, decompressor
 
 TEXT = b"".join(b"def text_%d(self) -> str:\n    return self.words\n" % n for n in range(9000))
 CORPUS = Corpus((b"x" * len(TEXT), TEXT), files=1, source="here")
@@ -20,7 +20,7 @@ def test_a_call_is_made_again_from_its_source(seed: int) -> None:
     settings = anywhere(random.Random(seed))
     chunk = TEXT[settings.chunk_bytes : 2 * settings.chunk_bytes] or TEXT[: settings.chunk_bytes]
     index = 1 if len(TEXT) > settings.chunk_bytes else 0
-    source = source_of(1, settings, index)
+    source = call_source(1, settings, index)
     build = Builders(CORPUS).by_name()[source.by]
     try:
         packed = compressor(settings, build_dictionary(TEXT, settings.dictionary_bytes))(chunk)
@@ -31,6 +31,11 @@ def test_a_call_is_made_again_from_its_source(seed: int) -> None:
     made = build(**source.args)
     assert isinstance(made, Call)
     assert (made.tool, made.index, made.output) == ("compress", index, packed)
+    source = packed_source(1, settings)
+    whole = Builders(CORPUS).by_name()[source.by](**source.args)
+    back = decompressor(settings, whole.dictionary)
+    assert whole.chunks[index] == packed
+    assert b"".join(map(back, whole.chunks)) == TEXT
 
 
 def test_texts_and_chunks_are_those_of_the_slice() -> None:

@@ -16,7 +16,7 @@ from memwatch.demo.__main__ import run_options
 from memwatch.demo.corpus import Corpus, read_corpus
 from memwatch.demo.engine import NO_REST, Engine, HardStop, Stopped
 from memwatch.demo.leak import Leak
-from memwatch.demo.results import Metrics, Result, Verified
+from memwatch.demo.results import Metrics, Packed, Result, Verified
 from memwatch.demo.search import EXPLORATIONS
 from memwatch.domain.clock import SystemClock
 from tests.agent.reading import read_log
@@ -50,8 +50,12 @@ def test_tiers_hold_what_they_should_through_all_phases(run: Run) -> None:
     tiers = run.tiers
     recent = tiers["recent"].entries()
     results = [e.value for e in recent if isinstance(e.value, Result)]
-    inputs = [entry for entry in recent if entry.source is not None]
+    inputs = [entry for entry in recent if entry.key.startswith("input/")]
     assert len(inputs) == 5
+    for result in results:
+        packed = tiers["recent"].entry(f"packed/{result.experiment}")
+        assert packed is not None
+        assert packed.rebuildable == (result.status == "discarded")
     assert len(results) == 5
     assert all(isinstance(run.tiers["recent"].peek(e.key), tuple) for e in inputs)
     assert len(tiers["workspace"]) == 0
@@ -88,7 +92,7 @@ def test_bytes_of_the_tiers_agree_with_tracemalloc(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
         held = sum(tier.bytes for tier in run.tiers.values())
-        assert len(run.tiers["recent"]) == 10
+        assert len(run.tiers["recent"]) == 15
     assert held == pytest.approx(traced, rel=0.10)
 
 
@@ -123,6 +127,7 @@ def test_a_second_start_goes_on_with_all_that_the_first_one_knew(tmp_path: Path)
         assert [run.tiers["verified"].get(key) for key in known["verified"]] == verified
         result = next(key for key in known["recent"] if key.startswith("result/"))
         assert isinstance(run.tiers["recent"].get(result), Result)
+        assert isinstance(run.tiers["recent"].get(result.replace("result", "packed")), Packed)
         chunks = run.tiers["recent"].get(result.replace("result", "input"))
         assert b"".join(chunks) in CORPUS.slices, "made again from the corpus"
         second.work(1)

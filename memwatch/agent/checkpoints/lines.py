@@ -193,7 +193,7 @@ class Lines:
 
         One that has a blob already costs no write, and gets it back if the file is gone.
         """
-        blob = self._blobs.save(text)
+        blob = self._blobs.save(text, entry.digest if entry.source is None else None)
         with self._tiers.lock:
             if entry.blob is None and self._tiers[tier].entry(entry.key) is entry:
                 entry.blob, entry.type = blob, kind

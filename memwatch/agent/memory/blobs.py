@@ -50,13 +50,14 @@ class BlobStore:
         self._doubtful: set[str] = set()
         """Those whose sync failed: only writing them anew makes sure of them."""
 
-    def save(self, canonical: Text) -> Blob:
+    def save(self, canonical: Text, sha256: str | None = None) -> Blob:
         """Store a text and take a live reference; it is durable after the next `sync`.
 
-        A content that is stored already costs no write. Raises LogError: then nothing was stored.
+        `sha256` is its hash where the caller knows it. A content that is stored already costs no
+        write. Raises LogError: then nothing was stored.
         """
         self._check_owner()
-        blob = Blob(hashlib.sha256(canonical).hexdigest(), len(canonical))
+        blob = Blob(sha256 or hashlib.sha256(canonical).hexdigest(), len(canonical))
         sha = blob.sha256
         with self._lock:
             if self._is_whole(blob):

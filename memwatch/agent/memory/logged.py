@@ -105,7 +105,7 @@ class LoggedTable:
         if entry.source is None:
             entry, text, _ = self.settle(key)
             if entry.blob is None:
-                entry.blob = self._places.blobs.save(text)
+                entry.blob = self._places.blobs.save(text, entry.digest)
         # A checkpoint may be looking: the new place is there before the old one goes.
         entry.value, entry.packed, entry.shadow = ABSENT, None, None
         return self.table.moved(entry, 0)
@@ -150,7 +150,7 @@ class LoggedTable:
             return {"diff": msgspec.Raw(change.text), "from": change.from_lsn}
         if len(text) <= INLINE_BYTES:
             return {"value": msgspec.Raw(text)}
-        entry.blob = self._places.blobs.save(text)
+        entry.blob = self._places.blobs.save(text, entry.digest)
         return {"blob": entry.blob.sha256, "blob_bytes": entry.blob.bytes}
 
     def _about(self, entry: Entry) -> dict[str, Any]:
