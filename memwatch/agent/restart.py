@@ -40,6 +40,9 @@ def settle(
     Where something was lost a full checkpoint is taken at once: the next recovery must not stop
     at the same hole. Returns the report with the files that differed. Raises LogError, OSError.
     """
+    if report.lossy:  # what lies behind the hole had numbers, too
+        newest = last_experiment(context.path / WAL_DIR)
+        journal.experiments = max(journal.experiments, newest)
     files = workspace.restore()
     members = {
         "full": report.full,
@@ -59,9 +62,6 @@ def settle(
     )
     if journal.open is not None:
         _end_open(journal.open, context, journal, tiers, checkpoints)
-    if report.lossy:  # what lies behind the hole had numbers, too
-        newest = last_experiment(context.path / WAL_DIR)
-        journal.experiments = max(journal.experiments, newest)
     if report.lossy or resume.full_due:
         checkpoints.take("full")
     states = tuple(FileState(name, state) for name, state in files.items())
