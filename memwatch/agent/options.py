@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from threading import TIMEOUT_MAX
+from typing import Any, get_args
 
 import msgspec
 
@@ -12,6 +13,7 @@ from memwatch.agent.checkpoints.checkpointer import Cadence
 from memwatch.agent.control.operation import Operation
 from memwatch.agent.log import Durability
 from memwatch.agent.memory.entry import Entry, Keep
+from memwatch.domain.errors import UsageError
 
 KEEP: Mapping[str, Keep] = {
     "workspace": Keep(count=200, intermediate=True, importance=0.3),
@@ -52,3 +54,15 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     sample_s: float = 5.0
     """Between two samples of the tiers, in seconds (R11)."""
     durability: Durability = "batch"
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what cannot be meant."""
+        limit = self.memory_limit_bytes
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise UsageError(f"memory_limit_bytes is a whole number from 1, not {limit!r:.40}")
+        if not 0 < self.share_cap <= 1:
+            raise UsageError(f"share_cap is over 0 and up to 1, not {self.share_cap!r:.40}")
+        if not 0 < self.sample_s < TIMEOUT_MAX:
+            raise UsageError(f"sample_s is a time in seconds, not {self.sample_s!r:.40}")
+        if self.durability not in get_args(Durability):
+            raise UsageError(f"durability is always, batch or os, not {self.durability!r:.40}")

@@ -11,6 +11,9 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from memwatch.agent.memory.stated import check_count, check_seconds, check_share
+from memwatch.domain.errors import UnkeepableError, UsageError
+
 Text = bytes
 """Canonical JSON in UTF-8: sorted members, bytes in base64."""
 
@@ -129,3 +132,17 @@ class Keep(Struct, frozen=True, kw_only=True):
     """For recovery, from 0 to 1: purges weigh it."""
     demote_to: str | None = None
     """Tier that gets a summary of each experiment that leaves."""
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number that means nothing."""
+        try:
+            for name in ("count", "experiments"):
+                if (number := getattr(self, name)) is not None:
+                    check_count(f"Keep({name}=…)", number, 1)
+            if self.ttl_s is not None:
+                check_seconds("Keep(ttl_s=…)", self.ttl_s)
+            if self.bytes is not None:
+                check_count("Keep(bytes=…)", self.bytes)
+            check_share("Keep(importance=…)", self.importance)
+        except UnkeepableError as error:
+            raise UsageError(str(error)) from None

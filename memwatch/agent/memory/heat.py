@@ -5,12 +5,16 @@ Hours are those of the boot clock: a wall clock that is set makes nothing hot or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Final
 
 from msgspec import Struct
 
 HOURS = 24
 _HOUR_US = 3_600_000_000
+_KEYS_LOGGED: Final = 1_000
+"""In one record: it stays far below what a line may hold."""
 
 
 class Heat(Struct):
@@ -52,3 +56,26 @@ class Heat(Struct):
         if passed > 0:
             self.counts = ([0] * min(passed, HOURS) + self.counts)[:HOURS]
             self.hour += passed
+
+
+class Unlogged:
+    """Accesses by key that no record tells of yet; never more keys than the tier has."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def count(self, key: str) -> None:
+        """Count an access."""
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def forget(self, key: str) -> None:
+        """Let go of a key that has no entry any more."""
+        self._counts.pop(key, None)
+
+    def log(self, record: Callable[[str, dict[str, Any]], int], tier: str) -> None:
+        """Write the counts; what a failing log took is not written again."""
+        while self._counts:
+            some = dict(islice(self._counts.items(), _KEYS_LOGGED))
+            record("access", {"tier": tier, "counts": some})
+            for key in some:
+                del self._counts[key]

@@ -32,6 +32,23 @@ class Places:
             raise UnkeepableError(f"cannot keep {where}: {error}") from None
         return encoded.type, encoded.canonical
 
+    def encode_source(self, where: str, source: Source) -> tuple[Text, Source]:
+        """Return the canonical text of a source, and a copy that nobody else can change.
+
+        Raises UnkeepableError for what is none.
+        """
+        if type(source) is not Source or type(source.by) is not str:
+            raise UnkeepableError(
+                f"cannot keep {where}: its source is Source(name of a builder, arguments), "
+                f"not {source!r:.80}"
+            )
+        said = {"by": source.by, "args": source.args}
+        text = self.encode(f"the source of {where}", said)[1]
+        copy = self.types.decode("", text)
+        if type(copy["args"]) is not dict:
+            raise UnkeepableError(f"cannot keep the source of {where}: its arguments are by name")
+        return text, Source(copy["by"], copy["args"])
+
     def load(self, entry: Entry) -> Any:
         """Return the value of an entry from wherever it is; see `Tier.get` for what is raised."""
         # Another thread may move the value meanwhile; each place is read once.

@@ -8,7 +8,8 @@ tracemalloc: the bundled engine's objects agree within 10 % (a test holds that).
 
 Error: text that the interpreter shares (names, literals) is counted in each value that holds it;
 memory behind a C extension's object counts as far as its `__sizeof__` tells; the allocator's own
-rounding (16 bytes a block below 512) and the attribute table of a dataclass are not included.
+rounding (16 bytes a block below 512), the attribute table of a dataclass, and what an object does
+not let us look at are not included.
 """
 
 from __future__ import annotations
@@ -56,21 +57,32 @@ def deep_bytes(value: object) -> int:
                 continue
         elif kind is dict or kind is list or kind is tuple:
             parts = item
-        elif isinstance(item, _FREE):
-            continue
-        elif not isinstance(item, _LEAVES):
-            parts = _parts(item)
+        else:
+            held = _parts(item)
+            if held is None:
+                continue
+            parts = held
         identity = id(item)
         if identity not in seen:
             seen.add(identity)
-            total += _size(item)
+            total += _size(item, 0)
             waiting += parts
             if kind is dict:
                 waiting += item.values()
     return total
 
 
-def _parts(item: Any) -> Iterable[object]:
+def _parts(item: Any) -> Iterable[object] | None:
+    """Return what an object holds; None for one that costs nothing."""
+    try:
+        if isinstance(item, _FREE):
+            return None
+        return () if isinstance(item, _LEAVES) else _held(item)
+    except Exception:  # noqa: BLE001 - one that does not let us look costs what it is itself
+        return ()
+
+
+def _held(item: Any) -> Iterable[object]:
     if isinstance(item, _SEQUENCES):
         return list(item)
     if isinstance(item, Mapping):

@@ -17,13 +17,14 @@ from msgspec import Struct
 from memwatch.agent.context import Context
 from memwatch.agent.memory.changes import Changes
 from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How, Keep, Source
-from memwatch.agent.memory.heat import Heat
+from memwatch.agent.memory.heat import Heat, Unlogged
 from memwatch.agent.memory.logged import LoggedTable
 from memwatch.agent.memory.places import Places
 from memwatch.agent.memory.purge import Look, Victim, oldest, victim_of
 from memwatch.agent.memory.purging import Purged, Purging
 from memwatch.agent.memory.retention import RELIEF, Adaptation, in_excess, ttl_us
 from memwatch.agent.memory.sizes import deep_bytes
+from memwatch.agent.memory.stated import check_stated
 from memwatch.agent.memory.table import resident_bytes
 from memwatch.agent.memory.values import digest
 from memwatch.domain.errors import DamagedError, LogError
@@ -56,9 +57,10 @@ class Tier:
         self._logged = LoggedTable(name, shared.context, shared.places, shared.lock)
         self._table = self._logged.table
         self._adaptation = Adaptation(keep)
-        self._accesses: dict[str, int] = {}
+        self._unlogged = Unlogged()
         self._full_at_bytes = self.cap_bytes
         """Over this the tier looks for values that can leave memory."""
+        self._retaining = False
 
     def __len__(self) -> int:
         """Count of entries."""
@@ -118,15 +120,12 @@ class Tier:
         """
         context = self._context
         context.check_writable()
-        if type(key) is not str:
-            raise TypeError(f"a key is text, not {type(key).__name__}")
+        check_stated(tokens, importance, experiment, ttl_s, key=key)
         if source is None:
             kind, text = self._places.encode(self._logged.where(key), value)
         else:
-            _, text = self._places.encode(
-                f"the source of {self._logged.where(key)}", {"by": source.by, "args": source.args}
-            )
             kind = ""
+            text, source = self._places.encode_source(self._logged.where(key), source)
         entry = Entry(
             key=key,
             lsn=0,
@@ -154,14 +153,13 @@ class Tier:
 
         A new one is put with its source. Raises what `get` and `put` raise.
         """
-        text = self._places.encode(
-            f"the arguments of {self._logged.where(key)}", {"by": builder_name, "args": args}
-        )[1]
+        text, source = self._places.encode_source(
+            self._logged.where(key), Source(builder_name, args)
+        )
         there = self.entry(key)
         if there is not None and there.source is not None and there.digest == digest(text):
             return self.get(key)
         self._context.check_writable()  # before the work, not after it
-        source = Source(builder_name, self._places.types.decode("", text)["args"])
         value = self._places.build(key, source)
         self.put(key, value, source=source)
         return value
@@ -179,7 +177,7 @@ class Tier:
                 entry.heat = Heat.first(now_us)
             else:
                 entry.heat.touch(now_us)
-            self._accesses[key] = self._accesses.get(key, 0) + 1
+            self._unlogged.count(key)
             if entry.value is not ABSENT:
                 return entry.value
         return self._load(key, keep=True)
@@ -208,10 +206,7 @@ class Tier:
     def log_accesses(self) -> None:
         """Write the counts of accesses since the last time (R3)."""
         with self._lock:
-            counts = {k: n for k, n in self._accesses.items() if k in self._table.entries}
-            if counts:
-                self._context.record("access", {"tier": self.name, "counts": counts})
-            self._accesses = {}
+            self._unlogged.log(self._context.record, self.name)
 
     def log_mutation(self, key: str) -> bool:
         """Log the value of a key if it was changed in place and not put again; says whether.
@@ -233,6 +228,15 @@ class Tier:
         Never takes from memory what was just put. `ended`: an experiment ended. Raises LogError
         where something should go and cannot; the next time tries again.
         """
+        if self._retaining:  # further up: a summary is being made, and puts something
+            return
+        self._retaining = True
+        try:
+            self._retain(just_put, ended)
+        finally:
+            self._retaining = False
+
+    def _retain(self, just_put: str | None, ended: bool) -> None:
         keep, now_us = self.in_force, self._context.clock.boot_us()
         expired = self._table.pop_expired(now_us)
         try:
@@ -259,10 +263,15 @@ class Tier:
         self, victims: list[Victim], how: How | None, cause: Cause, target_bytes: int | None = None
     ) -> Purged:
         """Carry out a purge that was planned."""
-        return self._shared.purging.carry_out(self._logged, victims, how, cause, target_bytes)
+        done = self._shared.purging.carry_out(self._logged, victims, how, cause, target_bytes)
+        if done.deleted:
+            for victim in victims:
+                if victim.key not in self._table.entries:
+                    self._unlogged.forget(victim.key)
+        return done
 
     def packing_frees(self, key: str) -> int:
-        """Return what `compress` would free of an entry; raises UnkeepableError."""
+        """Return what `compress` would free; raises UnkeepableError."""
         return self._logged.pack(key, really=False)
 
     def of_experiment(self, number: int) -> list[Entry]:
@@ -312,7 +321,7 @@ class Tier:
 
     def _forget(self, key: str) -> None:
         self._logged.delete(key)
-        self._accesses.pop(key, None)
+        self._unlogged.forget(key)
 
     def _watch(self, entry: Entry) -> None:
         lives_us = ttl_us(entry, self.keep)

@@ -18,7 +18,8 @@ from memwatch.agent.memory.purging import Purged, Purging
 from memwatch.agent.memory.summary import SUMMARY_PREFIX, Summaries, Summarize
 from memwatch.agent.memory.tier import Shared, Tier
 from memwatch.agent.memory.values import Types
-from memwatch.domain.errors import ReadOnlyError, UnkeepableError
+from memwatch.domain.errors import ReadOnlyError, UnkeepableError, UsageError
+from memwatch.wal.checkpoint_format import tier_file
 
 __all__ = ["INLINE_BYTES", "Capture", "Entry", "Keep", "Purged", "Recorder", "Tier", "Tiers"]
 
@@ -51,7 +52,8 @@ class Tiers(Mapping[str, Tier]):
     ) -> None:
         """`limit_bytes`: binding limit of the memory; no tier holds more than `share_cap` of it.
 
-        Raises ValueError for a tier that is demoted to one that does not exist.
+        Raises UsageError for a tier that no file can be named by, or that is demoted to one that
+        does not exist.
         """
         self.lock = threading.RLock()
         """Held while a state is read that must fit together."""
@@ -62,10 +64,7 @@ class Tiers(Mapping[str, Tier]):
         purging = Purging(context, self._demote)
         self._shared = Shared(context, self.lock, places, purging, cap_bytes)
         for name, what in keep.items():
-            if what.demote_to is not None and (
-                what.demote_to not in keep or what.demote_to == name
-            ):
-                raise ValueError(f"tier {name} is demoted to {what.demote_to}: no other tier")
+            _check_tier(name, what, keep)
         self._tiers = {name: Tier(name, what, self._shared) for name, what in keep.items()}
 
     def __getitem__(self, name: str) -> Tier:
@@ -233,7 +232,8 @@ class Tiers(Mapping[str, Tier]):
 
     def _put_summary(self, below: Tier, key: str, number: int, tier: Tier) -> None:
         entries = tier.of_experiment(number)
-        importance = max(entry.importance for entry in entries)  # what matters there matters here
+        # What matters there matters here; the agent's summarize may have taken all away by now.
+        importance = max((entry.importance for entry in entries), default=0.5)
         value = self._own_summary(tier, number, entries)
         if value is not None:
             try:
@@ -260,6 +260,15 @@ class Tiers(Mapping[str, Tier]):
         self._context.record(
             "error", {"kind": "summarize", "message": message[:500], "tier": tier.name}
         )
+
+
+def _check_tier(name: str, what: Keep, keep: Mapping[str, Keep]) -> None:
+    try:
+        tier_file(name)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    if what.demote_to is not None and (what.demote_to not in keep or what.demote_to == name):
+        raise UsageError(f"tier {name} is demoted to {what.demote_to}: no other tier")
 
 
 def _whole(tier: Tier, entry: Entry) -> Entry:

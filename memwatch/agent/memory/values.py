@@ -26,6 +26,9 @@ MAX_DEPTH: Final = 100
 RESERVED_DEPTH: Final = 200
 """Levels that a reader of a value may stand deeper in its stack than the writer did."""
 
+_NAMED_STEPS: Final = 12
+"""A message names the way to a place so far."""
+
 _BYTES = "bytes"
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
@@ -149,12 +152,16 @@ def _encode_plain(value: Any) -> Text:
         text = _encode(value)
         if type(value) is str or _comes_back(value, text):
             return text
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except Exception:  # noqa: BLE001 - also of a class's own methods
         pass  # the walk below finds the place and words it
     try:
         return _encode(_normal(value, None, 0))
     except RecursionError:
         raise UnkeepableError("$ is nested too deep for what is left of the stack") from None
+    except UnkeepableError:
+        raise
+    except Exception as error:
+        raise UnkeepableError(f"$ cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _comes_back(value: Any, text: Text) -> bool:
@@ -183,7 +190,7 @@ def _normal(value: Any, place: _Place, depth: int) -> Any:
             _refuse(place, f"is {value}, which JSON cannot hold")
         return float.__float__(value)
     if depth == MAX_DEPTH:
-        _refuse(place, f"is nested too deep, over {MAX_DEPTH} levels")
+        _refuse(place, f"is nested too deep, over {MAX_DEPTH} levels, or holds itself")
     return _normal_container(value, place, depth + 1)
 
 
@@ -224,7 +231,10 @@ def _refuse(place: _Place, why: str) -> NoReturn:
     while place is not None:
         place, step = place
         steps.append(_step(step))
-    raise UnkeepableError(f"${''.join(reversed(steps))} {why}")
+    steps.reverse()
+    if len(steps) > _NAMED_STEPS:
+        steps[_NAMED_STEPS:] = ["…"]
+    raise UnkeepableError(f"${''.join(steps)} {why}")
 
 
 def _step(step: str | int) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import isfinite
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
 from memwatch.agent.work.block import Block
 from memwatch.domain.errors import LogError
+from memwatch.domain.record import LARGEST
 
 Status = Literal["done", "kept", "discarded", "failed", "aborted"]
 
@@ -31,6 +33,32 @@ class Experiment(Struct):
     phase: str
     status: Status = "done"
     metrics: dict[str, float | int | str | None] = {}
+    """Where it ends other numbers (of numpy, of torch) become floats, and NaN and the infinities,
+    which the log cannot hold, None."""
+
+
+def _loggable(metrics: Any) -> dict[str, float | int | str | None]:
+    """Return metrics as the log can hold them: an experiment's end is logged whatever they are."""
+    if not isinstance(metrics, dict):
+        return {"metrics": _figure(metrics)}
+    return {_text(str(name)): _figure(value) for name, value in metrics.items()}
+
+
+def _figure(value: Any) -> float | int | str | None:
+    kind = type(value)
+    if value is None or kind is bool or (kind is int and abs(value) < LARGEST):
+        return value  # type: ignore[no-any-return] # it is one of those
+    if isinstance(value, str):
+        return _text(value)
+    try:
+        number = float(value)
+    except Exception:  # noqa: BLE001 - a class of the agent's
+        return _text(f"{value!r:.200}")
+    return number if isfinite(number) else None
+
+
+def _text(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 class Hooks(Struct, kw_only=True, frozen=True):
@@ -85,11 +113,12 @@ class Experiments:
     def end(self, experiment: Experiment) -> None:
         """Log the end, then do what is counted in experiments; raises LogError."""
         context = self._context
+        metrics = experiment.metrics = _loggable(experiment.metrics)
         members = {
             "x": experiment.number,
             "title": experiment.title,
             "status": experiment.status,
-            "metrics": experiment.metrics,
+            "metrics": metrics,
             "duration_us": context.clock.boot_us() - self._began_us,
         }
         try:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.heat import HOURS, Heat
+from tests.agent.memory.holding import Held
 
 HOUR_US = 3_600_000_000
 
@@ -46,3 +50,23 @@ def test_it_counts_what_was_in_the_last_24_hours_and_never_grows(steps: list[int
         hour = now_us // HOUR_US
         assert heat.accesses(now_us) == sum(t // HOUR_US > hour - HOURS for t in times)
         assert len(heat.counts) <= HOURS
+
+
+def test_accesses_of_many_keys_take_as_many_records_as_they_need(hold: Callable[..., Held]) -> None:
+    held = hold({"verified": Keep(delete=False)})
+    for number in range(2_500):
+        held.tier.put(f"{number}", number)
+        held.tier.get(f"{number}")
+    held.tier.log_accesses()
+    records = held.records("access")
+    assert len(records) == 3
+    assert sum(len(record.members["counts"]) for record in records) == 2_500
+
+
+def test_what_retention_deleted_leaves_no_count_behind(hold: Callable[..., Held]) -> None:
+    held = hold({"workspace": Keep(count=5)})
+    for number in range(100):
+        held.tier.put(f"{number}", number)
+        held.tier.get(f"{number}")
+    held.tier.log_accesses()
+    assert held.last("access")["counts"] == {f"{number}": 1 for number in range(95, 100)}

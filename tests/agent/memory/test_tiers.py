@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memwatch.agent.memory.entry import Keep
+from memwatch.domain.errors import UsageError
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]
@@ -26,7 +27,7 @@ def test_totals_leave_out_what_is_not_known(hold: Hold) -> None:
 
 
 def test_a_tier_cannot_be_demoted_to_one_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no other tier"):
+    with pytest.raises(UsageError, match="no other tier"):
         Held(tmp_path, {"recent": Keep(demote_to="history")})
 
 

@@ -1,0 +1,70 @@
+"""What an agent states of an entry or of a tier is checked where it is said.
+
+A record that holds a wrong figure is refused by every recovery, with all that lies behind it: so it
+must never be written.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, Final
+
+from memwatch.domain.errors import UnkeepableError
+from memwatch.domain.record import LARGEST
+
+MAX_KEY_BYTES: Final = 4_000
+"""Of a key in UTF-8: it stands in each record of its entry."""
+
+LONGEST_S: Final = LARGEST / 1e6
+"""A time to live in microseconds must fit the records."""
+
+
+def check_key(key: Any) -> None:
+    """Raise TypeError for what is no text, UnkeepableError for one that a log cannot hold."""
+    if type(key) is not str:
+        raise TypeError(f"a key is text, not {type(key).__name__}")
+    if key.isascii():
+        size = len(key)
+    else:
+        try:
+            size = len(key.encode())
+        except UnicodeEncodeError:
+            raise UnkeepableError(
+                f"the key {key!r:.80} holds half of a surrogate pair, which UTF-8 cannot hold"
+            ) from None
+    if size > MAX_KEY_BYTES:
+        raise UnkeepableError(
+            f"the key {key!r:.40}… has {size} bytes, over the {MAX_KEY_BYTES} of a key: "
+            "put long text into the value"
+        )
+
+
+def check_share(what: str, value: Any) -> None:
+    """Raise UnkeepableError unless a value is a number from 0 to 1."""
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise UnkeepableError(f"{what} is a number from 0 to 1, not {value!r:.40}")
+
+
+def check_count(what: str, value: Any, least: int = 0) -> None:
+    """Raise UnkeepableError unless a value is an integer of believable size."""
+    if type(value) is not int or not least <= value <= LARGEST:
+        raise UnkeepableError(f"{what} is a whole number from {least}, not {value!r:.40}")
+
+
+def check_seconds(what: str, value: Any) -> None:
+    """Raise UnkeepableError unless a value is a time, in seconds, that can pass."""
+    if type(value) not in (int, float) or not isfinite(value) or not 0 <= value <= LONGEST_S:
+        raise UnkeepableError(f"{what} is a time in seconds, not {value!r:.40}")
+
+
+def check_stated(tokens: Any, importance: Any, experiment: Any, ttl_s: Any, *, key: Any) -> None:
+    """Raise UnkeepableError where an entry would be described by what is no such figure."""
+    check_key(key)
+    if tokens is not None:
+        check_count("tokens", tokens)
+    if importance is not None:
+        check_share("importance", importance)
+    if experiment is not None:
+        check_count("experiment", experiment)
+    if ttl_s is not None:
+        check_seconds("ttl_s", ttl_s)
