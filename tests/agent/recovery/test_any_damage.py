@@ -15,19 +15,22 @@ from memwatch.agent.recovery.recover import recover
 from memwatch.domain.errors import RecoveryError
 from tests.agent.recovery.building import Builder, a_run
 from tests.agent.recovery.looking import kept, tree
+from tests.agent.recovery.real import RealRun
+
+AnyRun = Builder | RealRun
 
 
-@pytest.fixture(scope="module")
-def run() -> Iterator[Builder]:
+@pytest.fixture(scope="module", params=[a_run, RealRun], ids=["by hand", "by the agent"])
+def run(request: pytest.FixtureRequest) -> Iterator[AnyRun]:
     with TemporaryDirectory() as folder:
-        yield a_run(Path(folder) / "run")
+        yield request.param(Path(folder) / "run")
 
 
-def _files(run: Builder) -> list[Path]:
+def _files(run: AnyRun) -> list[Path]:
     return sorted(p.relative_to(run.path) for p in run.path.rglob("*") if p.is_file())
 
 
-def _true_or_said(run: Builder, copy: Path, *damaged: Path) -> None:
+def _true_or_said(run: AnyRun, copy: Path, *damaged: Path) -> None:
     before = tree(copy)
     try:
         state, report = recover(copy)
@@ -52,15 +55,21 @@ def _is_about_the_run_file(error: RecoveryError, damaged: tuple[Path, ...]) -> N
     assert "run.json" in str(error) or "two runs" in str(error)
 
 
-def _damaged_copy(run: Builder) -> TemporaryDirectory[str]:
+def _damaged_copy(run: AnyRun) -> TemporaryDirectory[str]:
     folder = TemporaryDirectory()
     shutil.copytree(run.path, Path(folder.name) / "run")
     return folder
 
 
+def test_undamaged(run: AnyRun) -> None:
+    state, report = recover(run.path)
+    assert (report.last_lsn, report.lost, report.matches) == (run.lsn, (), True)
+    assert kept(state) == run.truth[run.lsn]
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_a_flipped_bit_anywhere(run: Builder, data: st.DataObject) -> None:
+def test_a_flipped_bit_anywhere(run: AnyRun, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))
     with _damaged_copy(run) as folder:
         path = Path(folder) / "run" / name
@@ -75,7 +84,7 @@ def test_a_flipped_bit_anywhere(run: Builder, data: st.DataObject) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
-def test_a_cut_at_any_byte(run: Builder, data: st.DataObject) -> None:
+def test_a_cut_at_any_byte(run: AnyRun, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))
     with _damaged_copy(run) as folder:
         path = Path(folder) / "run" / name
@@ -86,7 +95,7 @@ def test_a_cut_at_any_byte(run: Builder, data: st.DataObject) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
-def test_any_files_gone(run: Builder, data: st.DataObject) -> None:
+def test_any_files_gone(run: AnyRun, data: st.DataObject) -> None:
     names = data.draw(st.sets(st.sampled_from(_files(run)), min_size=1, max_size=4))
     with _damaged_copy(run) as folder:
         for name in names:
@@ -96,7 +105,7 @@ def test_any_files_gone(run: Builder, data: st.DataObject) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
-def test_bytes_from_elsewhere_over_any_place(run: Builder, data: st.DataObject) -> None:
+def test_bytes_from_elsewhere_over_any_place(run: AnyRun, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))
     with _damaged_copy(run) as folder:
         path = Path(folder) / "run" / name
