@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from memwatch.agent.context import Context
 from memwatch.agent.control.spool import Spool
 from memwatch.domain.errors import LogError
 from memwatch.domain.text import inert
-from memwatch.wal.spool_format import Ack, is_id
+from memwatch.wal.spool_format import MAX_BYTES, Ack, is_id
+
+_RESULT_BYTES: Final = MAX_BYTES - 2_000
+"""Room for the rest of an answer stays."""
 
 
 class Answers:
@@ -37,15 +42,15 @@ class Answers:
             boot_us=clock.boot_us(),
             pid=os.getpid(),
             detail=inert(detail),
-            result=result,
+            result=tellable(result),
         )
 
     def publish(self, ack: Ack) -> bool:
         """Write it; where that fails it is tried again, and false is returned."""
+        self._late[ack.id] = ack  # first: an interrupt may come while it is written
         try:
             self._spool.write_ack(ack)
         except OSError:  # a full disk: the poll tries again until it is out
-            self._late[ack.id] = ack
             return False
         self._late.pop(ack.id, None)
         return True
@@ -76,3 +81,20 @@ class Answers:
         if known and self._spool.ack(command_id) is None:
             self.publish(refusal)
         self.log(refusal, "?", "unknown")
+
+
+def tellable(result: Any) -> dict[str, Any]:
+    """Return a copy of what an operation says as far as it can be told.
+
+    The operation is the agent's: what it was asked for is done, whatever it returns.
+    """
+    if not isinstance(result, dict):
+        return {"left_out": f"the operation returned {type(result).__name__}, not a dict"}
+    try:
+        text = msgspec.json.encode(result)
+        if len(text) > _RESULT_BYTES:
+            return {"left_out": f"{len(text)} bytes are over the {_RESULT_BYTES} allowed"}
+        told: dict[str, Any] = msgspec.json.decode(text)
+    except Exception as error:  # noqa: BLE001 - another thread may be changing it, too
+        return {"left_out": inert(str(error) or type(error).__name__)}
+    return told

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from memwatch.agent.context import Context
-from memwatch.agent.control.answers import Answers
+from memwatch.agent.control.answers import Answers, tellable
 from memwatch.agent.control.judge import UNKNOWN, Job, Judge
 from memwatch.agent.control.operation import Later, Operation, RefusedError, Request
 from memwatch.agent.control.spool import Spool
@@ -24,8 +24,13 @@ from memwatch.wal.spool_format import CUR, NEW, Ack, Busy, parse_name
 
 REFRESH_US = 5_000_000
 """A running command says so again this often."""
+MOST_WAITING = 100
+"""Commands that may wait for a safe point, which runs all of them; the least urgent are refused."""
+_TAKEN_AT_ONCE = MOST_WAITING
+"""Of `new/`, before it is listed again: what is urgent does not wait behind a flood."""
 _RETRY_US = 250_000
 _OVERDUE = "its time to live passed before it ran"
+_CROWDED = f"{MOST_WAITING} commands as urgent wait already: send it again when they are done"
 _INTERRUPTED = "interrupted: its effect is unknown"
 _DEADLINE = "deadline: it passed while this ran, its effect is unknown"
 
@@ -52,6 +57,8 @@ class Jobs:
         self._lock = threading.RLock()
         self._waiting: list[Job] = []
         self._running: Job | None = None
+        self.left_over = False
+        """Whether more lies in `new/` than was taken."""
         self._later: list[Job] = []
         self._claimed: dict[str, str] = {}
         """Names in `cur/` of commands that have their end but not their answer."""
@@ -76,7 +83,7 @@ class Jobs:
         job = self._running or next(iter(self._later), None)
         if job is None:
             return None
-        progress = job.later.progress if job.later else {}
+        progress = tellable(job.later.progress) if job.later else {}
         return Busy(op=job.command.op, id=job.command.id, since_us=job.begun_us, progress=progress)
 
     def recover(self) -> None:
@@ -102,7 +109,10 @@ class Jobs:
 
     def serve(self, *, whole: bool) -> None:
         """Run what waits, in the thread that calls; without `whole` only what may run anywhere."""
-        while (job := self._begin_next(whole)) is not None:
+        for _ in range(MOST_WAITING):  # what is published meanwhile does not keep the agent here
+            job = self._begin_next(whole)
+            if job is None:
+                return
             self._run(job)
 
     def stale(self, epoch: int | None) -> str:
@@ -124,7 +134,11 @@ class Jobs:
 
     def _take_all(self, folder: str) -> None:
         """Take what lies in a folder. Called without the lock: each file takes it."""
-        for name in self._spool.names(folder):
+        names = self._spool.names(folder)
+        if folder == NEW:
+            self.left_over = len(names) > _TAKEN_AT_ONCE
+            del names[_TAKEN_AT_ONCE:]
+        for name in names:
             with self._lock, suppress(OSError):  # one bad file does not hold up the others
                 self._take(folder, name)
 
@@ -173,8 +187,12 @@ class Jobs:
         else:
             self._waiting.append(job)
             self._waiting.sort(key=lambda waiting: waiting.name[0])
-            self._call()  # first: whoever reads the answer may count on it
-            self._answer(job, "accepted")
+            last = self._waiting.pop() if len(self._waiting) > MOST_WAITING else None
+            if last is not job:
+                self._call()  # first: whoever reads the answer may count on it
+                self._answer(job, "accepted")
+            if last is not None:
+                self._finish(last, "refused", _CROWDED)
 
     def _at_work(self) -> list[Job]:
         return ([self._running] if self._running else []) + self._later
@@ -199,12 +217,19 @@ class Jobs:
             behind = {job.command.op for job in self._later}
             now_us = self._clock.boot_us()
             for job in list(self._waiting):
-                operation = job.operation
-                if now_us < job.retry_us or job.command.op in behind or not operation.ready():
+                if now_us < job.retry_us or job.command.op in behind:
                     continue
-                if (whole or operation.anywhere) and self._begin(job):
+                if (whole or job.operation.anywhere) and self._is_ready(job) and self._begin(job):
                     return job
         return None
+
+    def _is_ready(self, job: Job) -> bool:
+        try:
+            return job.operation.ready()
+        except Exception as error:  # noqa: BLE001 - the agent's code: its answer, as in `_run`
+            self._waiting.remove(job)
+            self._finish(job, "failed", f"its ready() failed: {str(error) or type(error).__name__}")
+            return False
 
     def _begin(self, job: Job) -> bool:
         """Leave the queue; false when the job is not to be run, or not now."""
@@ -258,9 +283,11 @@ class Jobs:
     def _end(self, job: Job, state: str, detail: str, result: dict[str, Any]) -> None:
         """Finish what was run. Called without the lock, from any thread."""
         with self._lock:
-            self._finish(job, state, detail, result)
-            if self._running is job:
-                self._running = None
+            try:
+                self._finish(job, state, detail, result)
+            finally:  # also where an interrupt comes: or nothing would be run any more
+                if self._running is job:
+                    self._running = None
 
     def _finish(
         self, job: Job, state: str, detail: str = "", result: dict[str, Any] | None = None

@@ -138,7 +138,8 @@ class ControlListener:
             marker = self._spool.marker()
             if marker != self._marker or now_us - self._listed_us >= LIST_US:
                 self._list()
-                self._marker, self._listed_us = marker, now_us
+                self._marker = None if self._jobs.left_over else marker
+                self._listed_us = now_us
         except FileNotFoundError:  # somebody removed it
             self._spool.prepare()
         finally:

@@ -35,7 +35,7 @@ class Reclaimer:
         A step that cannot be done says why (`error`), and the others are done.
         """
         began_ns, before = time.monotonic_ns(), resident_bytes()
-        steps = [_measured(f"cache {name}", drop) for name, drop in self._caches.items()]
+        steps = [_measured(f"cache {name}", drop) for name, drop in list(self._caches.items())]
         steps.append(_measured("garbage", gc.collect))
         steps.append(_measured("allocator", trim_allocator))
         return {"steps": steps, **_spent(began_ns, before)}
