@@ -13,12 +13,15 @@ from tests.agent.recovery.building import Builder, Kept
 
 
 def kept(state: State) -> Kept:
-    """Return a recovered state in the form of the builder's; values that are lost are left out."""
+    """Return a recovered state in the form of the builder's; values that are lost are left out.
+
+    One that can be made again counts as its source, wherever it lies.
+    """
     found: Kept = {tier: {} for tier in state}
     for tier, entries in state.tiers.items():
         for key, entry in entries.items():
             try:
-                found[tier][key] = (entry.lsn, state[tier][key])
+                found[tier][key] = (entry.lsn, entry.source or state[tier][key])
             except DamagedError:
                 continue
     return found

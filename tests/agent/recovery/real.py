@@ -56,6 +56,8 @@ class RealRun:
             if number > 1:
                 tiers["workspace"].delete(f"only/{number - 1}")
                 self._keep(run)
+            if number in (3, 5):
+                self._take(run, "experiment")
             run.call("search", {"q": number}, lambda: {"found": "x" * 5_000})
         tiers.purge(tier="verified", how="reclaim", cause="operator")
         self._keep(run)
