@@ -11,7 +11,7 @@ import time
 from msgspec import Struct
 
 from memwatch.agent.checkpoints.cadence import Kind
-from memwatch.agent.checkpoints.slices import let_go
+from memwatch.agent.checkpoints.slices import let_go, made_old
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal, Line
 from memwatch.agent.memory.entry import Change, Entry
@@ -71,7 +71,7 @@ def capture(
     """Take hold of the state: all of it without a base, else for what follows `after_lsn`."""
     clock, full = context.clock, asked == "full" or base is None
     began_us, began_ns = clock.boot_us(), time.perf_counter_ns()
-    with tiers.lock, journal.lock:
+    with made_old(), tiers.lock, journal.lock:
         held = tiers.capture()
         lines = journal.lines(0 if full else after_lsn)
         experiments, number, phase = journal.experiments, context.experiment, context.phase

@@ -6,13 +6,16 @@ whole agent with it. Nothing here holds it for longer than a millisecond or so.
 
 from __future__ import annotations
 
+import gc
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 SLICE: Final = 256
 """Things handled in one go."""
+_REST_S = 50e-6
 _BUCKET = 1024
 _SAMPLED = 4
 """Keys looked at for each bucket to be: their sizes come out even enough."""
@@ -21,8 +24,31 @@ _Item = TypeVar("_Item")
 
 
 def breathe() -> None:
-    """Let other threads run: a thread that waits for the interpreter gets it."""
-    time.sleep(0)
+    """Let a thread run that waits for the interpreter.
+
+    It needs the time to wake up: after `sleep(0)` we would have the interpreter again before.
+    """
+    time.sleep(_REST_S)
+
+
+@contextmanager
+def made_old() -> Iterator[None]:
+    """Let lists made inside count as old for the cyclic collector.
+
+    It walks young objects often: a list of a million entries made now would hold up the agent by
+    a tenth of a second, twice. The two calls move what is young into the oldest generation, unless
+    the program itself keeps objects frozen.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def slices(items: list[_Item], size: int = SLICE) -> Iterator[list[_Item]]:
@@ -41,7 +67,8 @@ def in_order(items: list[_Item], key: Callable[[_Item], Any]) -> Iterator[list[_
     step = max(len(items) // (count * _SAMPLED), 1)
     sample = sorted(key(items[place]) for place in range(0, len(items), step))
     pivots = sample[_SAMPLED::_SAMPLED]
-    buckets: list[list[_Item]] = [[] for _ in range(len(pivots) + 1)]
+    with made_old():
+        buckets: list[list[_Item]] = [[] for _ in range(len(pivots) + 1)]
     for some in slices(items):
         for item in some:
             buckets[bisect_right(pivots, key(item))].append(item)

@@ -34,7 +34,7 @@ from memwatch.wal.checkpoint_format import JOURNAL_FILE, encode_lines, tier_file
 from memwatch.wal.manifest import CheckpointManifest, TierTotals
 from memwatch.wal.segment import FORMAT, MANIFEST_FILE
 
-_LINES = 64
+_LINES = 128
 """Made in one go: about the time that another thread may wait for the interpreter."""
 
 _encode = msgspec.json.Encoder().encode

@@ -53,7 +53,7 @@ class Bench:
         self.tiers = Tiers(
             keep, self.context, types=self.types, blobs=self.blobs, builders=builders
         )
-        self.journal = Journal(self.tiers.lock)
+        self.journal = Journal()
         if past is not None:
             self.journal = past[0].journal
             self.tiers.adopt(past[0].tiers, past[0].changes)
@@ -106,13 +106,18 @@ class Bench:
         """Return what a recovery finds now."""
         return recover(self.path)
 
+    def holds(self, state: State) -> bool:
+        """Whether the memory of now is what a recovery found."""
+        found, live = state.hashes(), self.hashes()
+        return {tier: found.get(tier, live[tier]) for tier in live} == live and all(
+            tier in found or not len(self.tiers[tier]) for tier in live
+        )
+
     def check(self) -> Report:
         """Hold a recovery against the memory of now: equal to the last entry."""
         state, report = self.recover()
         assert not report.lossy, report.lost
-        found, live = state.hashes(), self.hashes()
-        assert {tier: found.get(tier, live[tier]) for tier in live} == live
-        assert all(tier in found or not len(self.tiers[tier]) for tier in live)
+        assert self.holds(state)
         return report
 
 
