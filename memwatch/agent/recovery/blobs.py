@@ -28,6 +28,10 @@ class BlobReader:
     def __init__(self, place: Place) -> None:
         self._place = place
 
+    def expect(self, stored_bytes: int) -> None:
+        """Say how much is about to be read, for the progress."""
+        self._place.expect(stored_bytes)
+
     def size(self, blob: Blob) -> int:
         """Return the bytes of a blob's file."""
         return self._place.size(BLOB_DIR, named(blob).sha256)

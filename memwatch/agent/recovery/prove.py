@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from memwatch.agent.memory.entry import Blob
 from memwatch.agent.recovery.account import Account
 from memwatch.agent.recovery.blobs import BlobReader
 from memwatch.agent.recovery.chain import Commit
@@ -16,17 +17,29 @@ def prove_values(replayer: Replayer, blobs: BlobReader, account: Account, *, who
     """Tell which values cannot be had. Blobs are read with `whole`, else only looked for."""
     for (tier, key), why in replayer.unknown.items():
         account.lost.add(f"{key!r} of tier {tier} has no value: {why}")
-    began, read_bytes = time.perf_counter(), 0
-    for blob, needed_by in live_blobs(replayer.tiers, replayer.journal).items():
+    began, stored_bytes = time.perf_counter(), 0
+    there: list[Blob] = []
+    needed = live_blobs(replayer.tiers, replayer.journal)
+
+    def missing(blob: Blob, error: DamagedError) -> None:
+        account.damaged.add(error)
+        for name in needed[blob]:
+            account.lost.add(f"{name} cannot be read: {error}")
+
+    for blob in needed:
         try:
-            read_bytes += blobs.size(blob)
-            if whole:
-                blobs.prove(blob)
+            stored_bytes += blobs.size(blob)
+            there.append(blob)
         except DamagedError as error:
-            account.damaged.add(error)
-            for name in needed_by:
-                account.lost.add(f"{name} cannot be read: {error}")
-    account.spent("load", time.perf_counter() - began, read_bytes if whole else 0)
+            missing(blob, error)
+    if whole:
+        blobs.expect(stored_bytes)
+        for blob in there:
+            try:
+                blobs.prove(blob)
+            except DamagedError as error:
+                missing(blob, error)
+    account.spent("load", time.perf_counter() - began, stored_bytes if whole else 0)
 
 
 def prove_state(

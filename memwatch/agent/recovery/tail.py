@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -143,6 +144,8 @@ class Tail:
         parts = WAL_DIR, segment_name(first)
         try:
             with self._place.open(*parts) as file:
+                if told:
+                    self._place.expect(os.fstat(file.fileno()).st_size)
                 pieces = self._place.pieces(file, *parts, told=told)
                 while True:
                     began = time.perf_counter()

@@ -104,6 +104,9 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert told[0].what.endswith("recent.jsonl")
     assert any(p.what.startswith("blobs/") for p in told)
     assert told[-1].done_bytes == told[-1].total_bytes
+    full = run.path / "checkpoints" / str(run.base)
+    size = sum(path.stat().st_size for path in full.glob("*.jsonl"))
+    assert told[0].total_bytes == size  # of the whole checkpoint, before its first file is read
 
 
 def test_terms_say_where_time_and_bytes_went(tmp_path: Path) -> None:
