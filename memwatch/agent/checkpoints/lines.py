@@ -161,6 +161,9 @@ class Lines:
         value, text = self._in_memory(entry)
         if value is ABSENT:
             return text
+        blob = entry.blob
+        if blob is not None and self._types.is_fixed(value) and self._blobs.holds(blob):
+            return None  # it is what its blob holds, without a look
         for encode in (_canonical, self._encode):  # the second knows all that the tiers know
             try:
                 now = encode(value)

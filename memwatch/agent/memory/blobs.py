@@ -171,6 +171,11 @@ class BlobStore:
                 count += 1
         return count, size
 
+    def holds(self, blob: Blob) -> bool:
+        """Say whether the content of a blob is stored, as far as the size of its file tells."""
+        with self._lock:
+            return self._is_whole(blob)
+
     def stored_bytes(self, sha256: str) -> int:
         """Return the bytes of a blob's file; 0 when there is none."""
         return self._stored.get(sha256) or self._size(sha256)

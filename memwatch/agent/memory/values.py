@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from math import isfinite
-from typing import Any, Final, NoReturn
+from types import UnionType
+from typing import Any, Final, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +31,7 @@ RESERVED_DEPTH: Final = 200
 _NAMED_STEPS: Final = 12
 """A message names the way to a place so far."""
 
+_FIXED = frozenset((bytes, str, int, float, bool, type(None)))
 _BYTES = "bytes"
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
@@ -84,6 +87,12 @@ class Types:
             what = f"a value of class {name}" if name else "a value"
             raise DamagedError(f"{what} cannot be read back: {error}") from error
 
+    def is_fixed(self, value: Any) -> bool:
+        """Say whether a value can never change in place: bytes, text, or frozen all through."""
+        kind = type(value)
+        known = self._by_class.get(kind)
+        return kind in _FIXED if known is None else known.is_fixed
+
 
 def plain(canonical: Text) -> Any:
     """Return a text as a plain value, whatever its class; raises DamagedError."""
@@ -114,6 +123,14 @@ class _Known:
         except TypeError as error:
             raise UnkeepableError(f"{self.name} cannot be read back from JSON: {error}") from error
 
+    @cached_property
+    def is_fixed(self) -> bool:
+        """Whether its objects, and all that they hold, are immutable, as its annotations say."""
+        try:
+            return _is_fixed(self.kind, set())
+        except (NameError, TypeError):  # annotations that only a checker can read
+            return False
+
     def encode(self, value: Any) -> Text:
         try:
             back = self.decode(self._text(value))
@@ -132,6 +149,17 @@ class _Known:
             return _encode(value)
         except TypeError:  # keys that are no text: no sorting of them in C
             return _encode(msgspec.to_builtins(value, str_keys=True))
+
+
+def _is_fixed(hint: Any, above: set[Any]) -> bool:
+    if hint in _FIXED or hint is Ellipsis or hint in above:
+        return True
+    if get_origin(hint) in (tuple, Union, UnionType):
+        return all(_is_fixed(part, above) for part in get_args(hint))
+    if isinstance(hint, type) and issubclass(hint, Struct) and hint.__struct_config__.frozen:
+        parts = get_type_hints(hint).values()
+        return all(_is_fixed(part, above | {hint}) for part in parts)
+    return False
 
 
 def _compares_by_identity(kind: type) -> bool:
