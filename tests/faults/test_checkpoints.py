@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memwatch.agent.checkpoints.checkpointer import Kind, Outcome
+from memwatch.agent.memory.entry import How
 from memwatch.host.lock import RUN_LOCK, FileLock
 from tests.agent.checkpoints.bench import Bench
 from tests.faults.failing_files import OPERATIONS
@@ -115,52 +116,66 @@ def test_the_directory_goes_while_it_is_written(tmp_path: Path, kind: Kind) -> N
     bench.files.rename = remove_and_rename  # type: ignore[assignment]  # a call as any other
     outcome = bench.checkpoints.take(kind)
     assert (outcome.committed, outcome.reason) == (False, "No such file or directory")
-    bench.files.rename = rename  # type: ignore[method-assign]  # as before
+    bench.files.rename = rename
     assert bench.checkpoints.take(kind).kind == "full", "there is no base any more"
     bench.check()
     bench.close()
 
 
-def test_threads_that_change_everything_while_checkpoints_are_taken(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, builders={"rows": lambda n: list(range(n))})
-    stop, failures = threading.Event(), list[BaseException]()
-    bench.context.experiment = 1
+class Workers:
+    """Threads that change everything, each under keys of its own."""
 
-    def change(name: str) -> None:
-        tier, number = bench.tiers["recent"], 0
+    def __init__(self, bench: Bench) -> None:
+        self.failures: list[BaseException] = []
+        self._bench = bench
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._work, args=(name,)) for name in "ab"]
+
+    def __enter__(self) -> Workers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, name: str) -> None:
+        number = 0
         try:
-            while not stop.wait(0.002):
+            while not self._stop.wait(0.002):
                 number += 1
-                key = f"{name}/{number % 7}"
-                tier.put(key, {"n": number, "rows": [{"text": "x" * 50}] * (number % 70)})
-                value = tier.get(key)
-                value["rows"].append(number)
-                tier.put(key, value)
-                tier.build(f"{name}/built", "rows", n=number % 50)
-                tier.put(f"{name}/gone", number)
-                tier.delete(f"{name}/gone")
-                if number % 5 == 0:
-                    how = "compress" if number % 10 else "least_accessed"
-                    bench.tiers.purge(how=how, target_bytes=3_000, cause="pressure")
+                self._change(name, number)
         except BaseException as error:
-            failures.append(error)
+            self.failures.append(error)
             raise
 
-    workers = [threading.Thread(target=change, args=(name,)) for name in "ab"]
-    for worker in workers:
-        worker.start()
+    def _change(self, name: str, number: int) -> None:
+        tier, key = self._bench.tiers["recent"], f"{name}/{number % 7}"
+        tier.put(key, {"n": number, "rows": [{"text": "x" * 50}] * (number % 70)})
+        value = tier.get(key)
+        value["rows"].append(number)
+        tier.put(key, value)
+        tier.build(f"{name}/built", "rows", n=number % 50)
+        tier.put(f"{name}/gone", number)
+        tier.delete(f"{name}/gone")
+        if number % 5 == 0:
+            how: How = "compress" if number % 10 else "least_accessed"
+            self._bench.tiers.purge(how=how, target_bytes=3_000, cause="pressure")
+
+
+def test_threads_that_change_everything_while_checkpoints_are_taken(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, builders={"rows": lambda n: list(range(n))})
+    bench.context.experiment = 1
     outcomes: list[Outcome] = []
-    try:
+    with Workers(bench) as workers:
         for number in range(24):
             outcomes.append(bench.checkpoints.take(KINDS[number % 3]))
             _, report = bench.recover()
             assert not report.lossy, report.lost
             assert report.verified is not None
-    finally:
-        stop.set()
-        for worker in workers:
-            worker.join()
-    assert failures == []
+    assert workers.failures == []
     committed = [outcome for outcome in outcomes if outcome.committed]
     assert len(committed) > 16, [outcome.reason for outcome in outcomes]
     bench.check()

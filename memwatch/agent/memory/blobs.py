@@ -40,6 +40,7 @@ class BlobStore:
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._sync_lock = threading.Lock()
+        self._made = False
         self._drafts = 0
         self._stored: dict[str, int] = {}
         """Bytes of each file that we know to be whole."""
@@ -67,7 +68,7 @@ class BlobStore:
             draft = self._folder / f".{sha}.{self._drafts}.draft"
         data = pack(canonical)  # neither this nor the write holds up other threads
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             self._files.write_new(draft, data, sync=False)
             with self._lock:
                 self._files.rename(draft, self._folder / sha)
@@ -180,6 +181,10 @@ class BlobStore:
         """Return the bytes of a blob's file; 0 when there is none."""
         return self._stored.get(sha256) or self._size(sha256)
 
+    def stands(self, sha256: str) -> bool:
+        """Whether a blob's file lies there now."""
+        return self._size(sha256) > 0
+
     # Below: called with the lock held, unless said otherwise.
 
     def _hold(self, sha: str) -> None:
@@ -215,6 +220,11 @@ class BlobStore:
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
             raise LogError("these blobs belong to the parent process; a forked child may not write")
+
+    def _make_folder(self) -> None:
+        if not self._made:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._made = True
 
     def _sync(self, sha: str) -> None:
         path = self._folder / sha

@@ -57,13 +57,24 @@ def test_a_full_disk_under_log_and_checkpoint_is_told_in_the_outcome(bench: Benc
     assert bench.checkpoints.take("full").committed
 
 
-@pytest.mark.parametrize("what", ["checkpoints", "blobs"])
-def test_a_directory_that_is_removed_comes_back(bench: Bench, what: str) -> None:
+def test_a_checkpoint_directory_that_is_removed_comes_back(bench: Bench) -> None:
     bench.tiers["recent"].put("a", "x" * 5000)
     bench.checkpoints.take("full")
-    shutil.rmtree(bench.path / what)
+    shutil.rmtree(bench.folder)
     bench.tiers["recent"].put("b", 1)
-    assert bench.checkpoints.take("incremental").committed
+    outcome = bench.checkpoints.take("incremental")
+    assert (outcome.committed, outcome.kind) == (True, "full")
+    bench.check()
+
+
+def test_blobs_that_are_removed_are_told_and_written_again_once_they_can_be(bench: Bench) -> None:
+    bench.tiers["recent"].put("a", "x" * 5000)
+    bench.checkpoints.take("full")
+    shutil.rmtree(bench.path / "blobs")
+    outcome = bench.checkpoints.take("full")
+    assert not outcome.committed
+    assert "cannot save a value in" in outcome.reason
+    (bench.path / "blobs").mkdir()
     assert bench.checkpoints.take("full").committed
     bench.check()
 
