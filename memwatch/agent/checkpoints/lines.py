@@ -6,6 +6,7 @@ then is not what was captured: it is noted, and the checkpoint is taken again.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from memwatch.agent.memory.entry import ABSENT, Blob, Change, Entry, Text
 from memwatch.agent.memory.logged import INLINE_BYTES
 from memwatch.agent.memory.places import unpacked
 from memwatch.agent.memory.tiers import Tiers
-from memwatch.agent.memory.values import Types, digest
+from memwatch.agent.memory.values import Types
 from memwatch.wal import codec
 from memwatch.wal.checkpoint_format import NOTHING, TierLine
 
@@ -133,7 +134,8 @@ class Lines:
             text = self._text(tier, entry)
             ops = None if change is None else _difference(entry, text, change)
             found = Found(entry.type, ops=ops) if ops else self._kept(tier, entry, text)
-        self.refer(found.blob.sha256 if found.blob is not None else None)
+        if found.blob is not None:
+            self.blobs.add(found.blob.sha256)
         return found
 
     def _kept(self, tier: str, entry: Entry, text: Text | None) -> Found:
@@ -158,9 +160,10 @@ class Lines:
 
     def _text(self, tier: str, entry: Entry) -> Text | None:
         """Return the canonical value as of `entry.lsn`; None where only a blob holds it."""
-        value, text = self._in_memory(entry)
+        # The agent may move the value meanwhile: its new place is there before the old one goes.
+        shadow, value = entry.shadow, entry.value
         if value is ABSENT:
-            return text
+            return self._text_elsewhere(tier, entry) if shadow is None else shadow
         blob = entry.blob
         if blob is not None and self._types.is_fixed(value) and self._blobs.holds(blob):
             return None  # it is what its blob holds, without a look
@@ -169,24 +172,24 @@ class Lines:
                 now = encode(value)
             except _UNKEEPABLE:
                 continue
-            if digest(now) == entry.digest:
+            if sha256(now).hexdigest() == entry.digest:
                 return now
-        if text is not None:
+        if shadow is not None:
             self.drifting.append((tier, entry))
-            return text
+            return shadow
         self.changed.append((tier, entry))
         return b"null"
 
-    def _in_memory(self, entry: Entry) -> tuple[Any, Text | None]:
-        """Return the value as an object, or ABSENT, and its text as of `lsn`, where known."""
-        # The agent may move the value meanwhile: its new place is there before the old one goes.
-        shadow, value, packed, blob = entry.shadow, entry.value, entry.packed, entry.blob
-        if value is ABSENT and packed is None and blob is None:  # it was on its way back
-            with self._tiers.lock:
-                shadow, value, packed = entry.shadow, entry.value, entry.packed
-        if shadow is None and value is ABSENT and packed is not None:
-            return ABSENT, unpacked(packed)
-        return value, shadow
+    def _text_elsewhere(self, tier: str, entry: Entry) -> Text | None:
+        packed, blob = entry.packed, entry.blob
+        if packed is not None:
+            return unpacked(packed)
+        if blob is not None:
+            return None
+        with self._tiers.lock:  # it may have been on its way back
+            if entry.value is not ABSENT:
+                return self._text(tier, entry)
+        raise ValueError(f"the value of {entry.key!r} of tier {tier} is nowhere")
 
     def _encode(self, value: Any) -> Text:
         return self._types.encode(value).canonical

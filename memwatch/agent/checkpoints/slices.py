@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-SLICE: Final = 256
+SLICE: Final = 1000
 """Things handled in one go."""
 _REST_S = 50e-6
 _BUCKET = 1024

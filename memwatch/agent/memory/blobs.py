@@ -181,10 +181,6 @@ class BlobStore:
         """Return the bytes of a blob's file; 0 when there is none."""
         return self._stored.get(sha256) or self._size(sha256)
 
-    def stands(self, sha256: str) -> bool:
-        """Whether a blob's file lies there now."""
-        return self._size(sha256) > 0
-
     # Below: called with the lock held, unless said otherwise.
 
     def _hold(self, sha: str) -> None:
