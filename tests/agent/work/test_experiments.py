@@ -130,8 +130,8 @@ def test_an_experiment_that_cannot_be_logged_neither_begins_nor_stays(tmp_path: 
     files = FailingFiles()
     with Run.open(tmp_path / "run", RunOptions(agent="tester"), files=files) as run:
         files.fail_all("write")
-        with pytest.raises(LogError):  # the gate of a block would wait for the log
-            run._experiments.begin("unheard", "exploration")
+        with pytest.raises(LogError), run.experiment("unheard", "exploration"):
+            pytest.fail("it began")
         assert (run.current, run.experiments) == (None, 0)
         files.heal()
         with run.experiment("heard", "exploration") as experiment:
