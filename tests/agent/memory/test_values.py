@@ -225,7 +225,9 @@ def test_what_the_writer_keeps_is_read_from_deeper_in_the_stack() -> None:
 @pytest.mark.parametrize("depth", [2_000, 200_000])
 def test_what_is_nested_too_deep_is_refused_with_its_place(depth: int) -> None:
     value = nested(depth)
-    with pytest.raises(UnkeepableError, match=r"^\$(\[0\]){12}… is nested too deep, over 100 levels"):
+    with pytest.raises(
+        UnkeepableError, match=r"^\$(\[0\]){12}… is nested too deep, over 100 levels"
+    ):
         PLAIN.encode(value)
     while value:  # freed level by level, in no deep recursion
         value = value[0]
