@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from memwatch.agent.files import Files
 from memwatch.agent.log import LogWriter
+from memwatch.agent.receipt import UNREAD, Receipt
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import LogError
 
@@ -34,11 +35,13 @@ class Context(Struct, eq=False):
     start_id: str = ""
     """Of this start of the agent."""
 
-    def record(self, kind: str, members: dict[str, Any]) -> int:
+    def record(self, kind: str, members: dict[str, Any], receipt: Receipt = UNREAD) -> int:
         """Append a record of any kind; the number of the experiment in progress goes with it."""
         number = self.experiment
+        if number is not None:
+            members = {"x": number, **members}
         try:
-            return self.log.append(kind, members if number is None else {"x": number, **members})
+            return self.log.append(kind, members, receipt)
         except LogError as error:
             self.log_failed(error)
             raise

@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
+
+from memwatch.agent.receipt import Receipt, until_done
 
 Members = dict[str, Any]
 Line = tuple[int, str, Members]
@@ -59,13 +62,26 @@ class Journal:
         self._given_up: int | None = None
         """Experiment of this start that failed or was aborted, until the next one begins."""
 
-    def log(self, record: Callable[[str, Members], int], kind: str, members: Members) -> int:
+    def log(
+        self, record: Callable[[str, Members, Receipt], int], kind: str, members: Members
+    ) -> int:
         """Append a record with `record`, then take it; returns its lsn."""
+        receipt = Receipt()
         with self.lock:
-            lsn = record(kind, members)
-            for sha in self.take(lsn, kind, members):
-                self.freed(sha, lsn)
+            try:
+                lsn = record(kind, members, receipt)
+                for sha in self.take(lsn, kind, members):
+                    self.freed(sha, lsn)
+            except BaseException:
+                if receipt.lsn:  # it is in force; a blob may stay until the next start
+                    until_done(partial(self._take_again, receipt.lsn, kind, members))
+                raise
             return lsn
+
+    def _take_again(self, lsn: int, kind: str, members: Members) -> None:
+        self.last_lsn = min(self.last_lsn, lsn - 1)
+        self._marks = [mark for mark in self._marks if mark[0] < lsn]
+        self.take(lsn, kind, members)
 
     def take(self, lsn: int, kind: str, members: Members) -> list[str]:
         """Take a record, in order; one that was taken already changes nothing.

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Final, Literal
 
 from memwatch.agent.files import SYSTEM_FILES, Files
 from memwatch.agent.past import cleared, last_lsn
+from memwatch.agent.receipt import UNREAD, Receipt
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.errors import LogError
 from memwatch.wal import codec
@@ -117,7 +117,9 @@ class LogWriter:
         """Why the device refused, in one sentence; empty while all is well."""
         return self._failure
 
-    def append(self, kind: str, members: dict[str, Any], *, sync: bool = False) -> int:
+    def append(
+        self, kind: str, members: dict[str, Any], receipt: Receipt = UNREAD, *, sync: bool = False
+    ) -> int:
         """Append a record and return its lsn; with `sync` it is on the device when this returns.
 
         Raises TypeError or ValueError for a record that the format cannot hold, and LogError when
@@ -132,7 +134,7 @@ class LogWriter:
             if self._offset + len(line) > self._segment_bytes and self._offset:
                 self._next_segment()
             # An interrupt before `_ready` is True again leaves bytes that nobody was told of:
-            # the next append cuts them off.
+            # the next append cuts them off. None comes behind `_write`, as nothing is called there.
             self._ready = False
             try:
                 written = self._write(self._fd, line)
@@ -142,6 +144,7 @@ class LogWriter:
                 raise self._refused("the device took only a part of a record")
             self._offset += written
             self._last_lsn = lsn
+            receipt.lsn = lsn
             self._ready = True
         if sync or self._always:
             self._sync(lsn)
@@ -189,12 +192,7 @@ class LogWriter:
         """Return the writer itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the log."""
         self.close()
 

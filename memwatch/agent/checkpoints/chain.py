@@ -72,6 +72,10 @@ class Chain:
         """Go on behind a chain that recovery went by, whose last checkpoint reached `last_lsn`."""
         self._base, self._last_lsn = base, last_lsn
 
+    def break_off(self) -> None:
+        """Build on nothing any more: the next one is full."""
+        self._base = None
+
     def capture(self, kind: Kind) -> Captured:
         """Take hold of the state; the agent waits for this. Without a base the kind is full."""
         return capture(self._context, self._tiers, self._journal, kind, self._base, self._last_lsn)

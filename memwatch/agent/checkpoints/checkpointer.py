@@ -136,6 +136,11 @@ class Checkpointer:
         except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
             self._turn.release()
             return self._failed(kind, error)
+        except BaseException:  # an interrupt: nobody knows how much was taken hold of
+            self._chain.break_off()
+            self._schedule.owe_full()
+            self._turn.release()
+            raise
         self._jobs.put(job)
         if not wait:
             return None

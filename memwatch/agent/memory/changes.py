@@ -26,25 +26,49 @@ class Changes:
     def __init__(self) -> None:
         self._changes: dict[str, Change] = {}
 
-    def put(
-        self, entry: Entry, old: Entry | None, difference: Difference | None, most_bytes: int
-    ) -> None:
-        """Note that `entry` took the place of `old`; differences over `most_bytes` are not kept."""
-        before = self._changes.get(entry.key)
+    def of_put(
+        self, key: str, old: Entry | None, difference: Difference | None, most_bytes: int
+    ) -> Change:
+        """Return what it is when an entry takes the place of `old`; its lsn is still to come.
+
+        Differences over `most_bytes` are not kept.
+        """
+        before = self._changes.get(key)
         if before is None:
             before = _none_since(old)
-        change = Change(lsn=entry.lsn, was_present=before.was_present, base_lsn=before.base_lsn)
+        change = Change(lsn=0, was_present=before.was_present, base_lsn=before.base_lsn)
         if difference is not None and before.ops is not None:
             ops_bytes = before.ops_bytes + len(difference.text)
             if ops_bytes <= most_bytes:
                 change.ops, change.ops_bytes = before.ops + difference.ops, ops_bytes
-        self._changes[entry.key] = change
+        return change
+
+    def of_delete(self, old: Entry) -> Change:
+        """Return what it is when an entry goes; its lsn is still to come."""
+        before = self._changes.get(old.key) or _none_since(old)
+        return Change(lsn=0, was_present=before.was_present, base_lsn=before.base_lsn)
+
+    def note(self, key: str, change: Change, lsn: int, *, present: bool) -> None:
+        """Note a change of that lsn; a second time it makes no difference.
+
+        A key that is not `present` any more and that no checkpoint knows leaves nothing to say.
+        """
+        change.lsn = lsn
+        if present or change.was_present:
+            self._changes[key] = change
+        else:
+            self._changes.pop(key, None)
+
+    def put(
+        self, entry: Entry, old: Entry | None, difference: Difference | None, most_bytes: int
+    ) -> None:
+        """Note that `entry` took the place of `old`; see `of_put`."""
+        change = self.of_put(entry.key, old, difference, most_bytes)
+        self.note(entry.key, change, entry.lsn, present=True)
 
     def delete(self, old: Entry, lsn: int) -> None:
-        """Note that an entry went; one that no checkpoint knows leaves nothing to say."""
-        before = self._changes.pop(old.key, None) or _none_since(old)
-        if before.was_present:
-            self._changes[old.key] = Change(lsn=lsn, was_present=True, base_lsn=before.base_lsn)
+        """Note that an entry went."""
+        self.note(old.key, self.of_delete(old), lsn, present=False)
 
     def take(self) -> dict[str, Change]:
         """Return all changes, and begin anew."""

@@ -15,11 +15,12 @@ import msgspec
 from memwatch.agent.context import Context
 from memwatch.agent.memory import compression
 from memwatch.agent.memory.changes import Changes, Difference
-from memwatch.agent.memory.entry import ABSENT, Entry, Text
+from memwatch.agent.memory.entry import ABSENT, Change, Entry, Text
 from memwatch.agent.memory.places import Places, unpacked
 from memwatch.agent.memory.sizes import deep_bytes
 from memwatch.agent.memory.table import Table, resident_bytes
 from memwatch.agent.memory.values import digest, plain
+from memwatch.agent.receipt import Receipt, until_done
 from memwatch.domain.errors import UnkeepableError
 from memwatch.wal.diff import difference
 
@@ -56,23 +57,36 @@ class LoggedTable:
         carried = entry.blob
         held = self._held(entry, text, change)
         entry.bytes = entry.full_bytes = resident_bytes(entry, value_bytes)
+        most_bytes = min(len(text) // 2, _MOST_DIFF_BYTES)
+        noted = self.changes.of_put(entry.key, old, change, most_bytes)
+        members = self._about(entry) | held
+        receipt = Receipt()
         try:
-            members = self._about(entry) | held
-            entry.lsn = self._context.record("put" if old is None else "update", members)
+            entry.lsn = self._context.record("put" if old is None else "update", members, receipt)
+            self.changes.note(entry.key, noted, entry.lsn, present=True)
+            self._replace(old, entry)
         except BaseException:
-            if entry.blob is not carried:
+            if receipt.lsn:
+                entry.lsn = receipt.lsn
+                self._complete(entry.key, entry, noted, receipt.lsn)
+            elif entry.blob is not carried:
                 self._release(entry, self._context.log.last_lsn)
             raise
-        self.changes.put(entry, old, change, min(len(text) // 2, _MOST_DIFF_BYTES))
-        self._replace(old, entry)
 
     def delete(self, key: str) -> None:
         """Log that an entry goes, then let go of it."""
         entry = self.table.entries[key]
-        lsn = self._context.record("delete", {"tier": self.name, "key": key, "bytes": 0})
-        self.changes.delete(entry, lsn)
-        self.table.remove(key)
-        self._release(entry, lsn)
+        noted, receipt = self.changes.of_delete(entry), Receipt()
+        try:
+            members = {"tier": self.name, "key": key, "bytes": 0}
+            lsn = self._context.record("delete", members, receipt)
+            self.changes.note(key, noted, lsn, present=False)
+            self.table.remove(key)
+            self._release(entry, lsn)
+        except BaseException:
+            if receipt.lsn:
+                self._complete(key, None, noted, receipt.lsn)
+            raise
 
     def settle(self, key: str) -> tuple[Entry, Text, bool]:
         """Return the entry and the canonical text of an irreplaceable resident value.
@@ -107,8 +121,7 @@ class LoggedTable:
             if entry.blob is None:
                 entry.blob = self._places.blobs.save(text, entry.digest)
         # A checkpoint may be looking: the new place is there before the old one goes.
-        entry.value, entry.packed, entry.shadow = ABSENT, None, None
-        return self.table.moved(entry, 0)
+        return self._move(entry, ABSENT, None, None)
 
     def pack(self, key: str, *, really: bool = True) -> int:
         """Keep an irreplaceable resident value as compressed text, where that is less.
@@ -125,15 +138,11 @@ class LoggedTable:
         after = msgspec.structs.replace(entry, packed=packed, shadow=None)
         if resident_bytes(after, 0) >= entry.bytes or packed == before:
             return 0
-        entry.packed = packed
-        entry.value, entry.shadow = ABSENT, None
-        return self.table.moved(entry, 0)
+        return self._move(entry, ABSENT, packed, None)
 
     def bring_back(self, entry: Entry, value: Any, value_bytes: int) -> None:
         """Keep the value of an entry as an object again."""
-        entry.value = value
-        entry.packed = None
-        self.table.moved(entry, value_bytes)
+        self._move(entry, value, None, entry.shadow, value_bytes)
 
     def where(self, key: str) -> str:
         """Return how messages name an entry."""
@@ -201,6 +210,42 @@ class LoggedTable:
         except UnkeepableError:
             return None
         return text if digest(text) == old.digest else None
+
+    def _move(
+        self,
+        entry: Entry,
+        value: Any,
+        packed: Text | None,
+        shadow: Text | None,
+        value_bytes: int = 0,
+    ) -> int:
+        """Change where a value is; returns the bytes that this freed."""
+        before = entry.bytes
+        try:
+            if packed is not None:
+                entry.packed = packed  # a checkpoint may be looking
+            entry.value = value
+            entry.packed, entry.shadow = packed, shadow
+            return self.table.moved(entry, value_bytes)
+        except BaseException:
+            entry.bytes = before if entry.value is not value else resident_bytes(entry, value_bytes)
+            until_done(self.table.mend)
+            raise
+
+    def _complete(self, key: str, entry: Entry | None, noted: Change, lsn: int) -> None:
+        """Apply what is logged after an interrupt stopped that anywhere.
+
+        A blob that was to be released may stay until the next start: better than one too few.
+        """
+
+        def apply() -> None:
+            self.changes.note(key, noted, lsn, present=entry is not None)
+            self.table.entries.pop(key, None)
+            if entry is not None:
+                self.table.entries[key] = entry
+            self.table.mend()
+
+        until_done(apply)
 
     def _replace(self, old: Entry | None, entry: Entry) -> None:
         if old is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import sys
+from collections.abc import Mapping, MutableMapping
 
 from memwatch.agent.memory.entry import Blob, Entry
+from memwatch.agent.memory.overlay import Overlay
 from memwatch.agent.memory.sizes import deep_bytes
 
 _ENTRY_BYTES = 150 + deep_bytes(
@@ -22,6 +24,7 @@ _ENTRY_BYTES = 150 + deep_bytes(
 """Of an entry without key and value: itself, its numbers, its place in the tables."""
 _BLOB_BYTES = deep_bytes(Blob("0" * 64, 1 << 30))
 _TEXT_BYTES = sys.getsizeof(b"")
+_SOME = 1000
 
 
 def evicted_bytes(entry: Entry) -> int:
@@ -43,7 +46,7 @@ class Table:
     """Entries in the order of their last change. Used with the tiers' lock held."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: MutableMapping[str, Entry] = {}
         self.bytes = 0
         self.full_bytes = 0
         """What all of it would hold with every value as an object."""
@@ -96,6 +99,42 @@ class Table:
         if entry.resident:
             self.resident[entry.key] = None
         return freed
+
+    def mend(self) -> None:
+        """Make sums and orders anew from the entries, after an interrupt in the middle of a change.
+
+        Values in memory keep their order as far as it is known.
+        """
+        present = self.entries
+        kept = [key for key in self.resident if key in present and present[key].resident]
+        self.resident = dict.fromkeys(kept)
+        self.resident |= {key: None for key, entry in present.items() if entry.resident}
+        self.bytes = sum(entry.bytes for entry in present.values())
+        self.full_bytes = sum(entry.full_bytes for entry in present.values())
+        stated = [entry.tokens for entry in present.values() if entry.tokens is not None]
+        self.tokens = sum(stated) if stated or self.tokens is not None else None
+        experiments: dict[int, dict[str, None]] = {}
+        for key, entry in present.items():
+            if entry.experiment is not None:
+                experiments.setdefault(entry.experiment, {})[key] = None
+        self.experiments = experiments
+
+    def freeze(self) -> Mapping[str, Entry]:
+        """Return the entries of now, by key; what is returned stays so until `thaw`."""
+        while not self.thaw(_SOME):
+            continue
+        assert isinstance(self.entries, dict)
+        frozen, self.entries = self.entries, Overlay(self.entries)
+        return frozen
+
+    def thaw(self, most: int) -> bool:
+        """Bring so many changes since `freeze` into what it returned; says whether that is all."""
+        if not isinstance(self.entries, Overlay):
+            return True
+        if not self.entries.settle(most):
+            return False
+        self.entries = self.entries.base
+        return True
 
     def watch(self, entry: Entry, ttl_us: int) -> None:
         """Let `pop_expired` tell of an entry once it is older than `ttl_us`."""

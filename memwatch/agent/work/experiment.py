@@ -7,6 +7,7 @@ any thread that come meanwhile belong to it.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import isfinite
@@ -91,27 +92,50 @@ class Experiments:
         self._context = context
         self._journal = journal
         self._began_us = 0
+        self._block: Callable[[], ExperimentBlock | None] = lambda: None
+        """The block that holds it, as long as that is there."""
         self._holding = threading.Lock()
 
-    def begin(self, title: str, phase: str) -> Experiment:
+    def begin(self, title: str, phase: str, block: ExperimentBlock) -> Experiment:
         """Log and begin; raises RuntimeError while another one is in progress, and LogError."""
         with self._holding:
+            if self.current is not None and self._block() is None:
+                self._give_up(self.current)  # an interrupt came where its block began or ended
             if self.current is not None:
                 raise RuntimeError(f"experiment {self.current.number} has not ended yet")
             context, number = self._context, self._journal.experiments + 1
             self._began_us = context.clock.boot_us()
             members = {"x": number, "title": title, "phase": phase}
             self._journal.log(context.record, "experiment.begin", members)
+            self._block = weakref.ref(block)
             context.experiment = number
             current = self.current = Experiment(number, title, phase)
-        self.hooks.began()
-        if phase != context.phase:
-            context.phase = phase
-            self.hooks.phase_changed()
+        try:
+            self.hooks.began()
+            if phase != context.phase:
+                context.phase = phase
+                self.hooks.phase_changed()
+        except BaseException:
+            self._give_up(current)
+            raise
         return current
+
+    def _give_up(self, experiment: Experiment) -> None:
+        """End one that nobody holds."""
+        experiment.status = "aborted"
+        with suppress(LogError):
+            self.end(experiment)
 
     def end(self, experiment: Experiment) -> None:
         """Log the end, then do what is counted in experiments; raises LogError."""
+        try:
+            self._log_end(experiment)
+            self.hooks.ended(experiment)
+        finally:
+            self.current = self._context.experiment = None
+            self.hooks.over()
+
+    def _log_end(self, experiment: Experiment) -> None:
         context = self._context
         metrics = experiment.metrics = _loggable(experiment.metrics)
         members = {
@@ -121,12 +145,7 @@ class Experiments:
             "metrics": metrics,
             "duration_us": context.clock.boot_us() - self._began_us,
         }
-        try:
-            self._journal.log(context.record, "experiment.end", members)
-            self.hooks.ended(experiment)
-        finally:
-            self.current = context.experiment = None
-            self.hooks.over()
+        self._journal.log(context.record, "experiment.end", members)
 
 
 class ExperimentBlock(Block[Experiment]):
@@ -148,13 +167,13 @@ class ExperimentBlock(Block[Experiment]):
     def __enter__(self) -> Experiment:
         """Wait until one may begin, and begin."""
         self._experiments.hooks.gate()
-        self._experiment = self._experiments.begin(self.name, self._phase)
+        self._experiment = self._experiments.begin(self.name, self._phase, self)
         return self._experiment
 
     async def __aenter__(self) -> Experiment:
         """Begin; other tasks run while it has to wait."""
         await self._experiments.hooks.gate_async()
-        self._experiment = self._experiments.begin(self.name, self._phase)
+        self._experiment = self._experiments.begin(self.name, self._phase, self)
         return self._experiment
 
     def __exit__(

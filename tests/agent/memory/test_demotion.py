@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memwatch.agent.memory.entry import ABSENT, Entry, Keep
+from memwatch.agent.receipt import Receipt
 from memwatch.domain.errors import LogError
 from tests.agent.memory.holding import Held
 
@@ -101,10 +102,10 @@ def test_nothing_goes_whose_summary_cannot_be_written(
     held.tier.put("result/1", 1)
     append = held.log.append
 
-    def full(kind: str, members: dict[str, Any]) -> int:
+    def full(kind: str, members: dict[str, Any], receipt: Receipt) -> int:
         if members.get("tier") == "history":
             raise LogError("no space left")
-        return append(kind, members)
+        return append(kind, members, receipt)
 
     monkeypatch.setattr(held.log, "append", full)
     held.context.experiment = 2

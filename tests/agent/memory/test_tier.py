@@ -11,6 +11,7 @@ from msgspec import Struct
 from memwatch.agent.memory.entry import Blob
 from memwatch.agent.memory.sizes import deep_bytes
 from memwatch.agent.memory.values import Types
+from memwatch.agent.receipt import Receipt
 from memwatch.domain.errors import DamagedError, LogError, ReadOnlyError, UnkeepableError
 from tests.agent.memory.holding import Held
 
@@ -85,9 +86,9 @@ def test_a_large_value_is_on_disk_before_its_record(
     seen: list[int] = []
     append = held.log.append
 
-    def watched(kind: str, members: dict[str, Any]) -> int:
+    def watched(kind: str, members: dict[str, Any], receipt: Receipt) -> int:
         seen.append(held.blobs.stored_bytes(members["blob"]))
-        return append(kind, members)
+        return append(kind, members, receipt)
 
     monkeypatch.setattr(held.log, "append", watched)
     entry = held.tier.put("a", LARGE)
@@ -127,9 +128,9 @@ def test_memory_is_as_it_was_while_a_change_is_logged(
     seen: list[list[tuple[str, Any]]] = []
     append = held.log.append
 
-    def watched(kind: str, members: dict[str, Any]) -> int:
+    def watched(kind: str, members: dict[str, Any], receipt: Receipt) -> int:
         seen.append([(entry.key, entry.value) for entry in held.tier.entries()])
-        return append(kind, members)
+        return append(kind, members, receipt)
 
     monkeypatch.setattr(held.log, "append", watched)
     held.tier.put("a", 1)
