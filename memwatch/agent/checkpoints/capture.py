@@ -1,17 +1,18 @@
-"""What a checkpoint is made of, taken at a safe point: references, never copies.
+"""What a checkpoint is made of, taken at a safe point without copying anything.
 
-This is all that the agent waits for. Entries are replaced by changes and not changed themselves,
-so the ones captured here stay what they were while the agent goes on (R5).
+This is all that the agent waits for. Its tables stand still until `release`, with what changes
+meanwhile on top of them, and an entry is replaced by a change, never changed itself (R5).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from memwatch.agent.checkpoints.cadence import Kind
-from memwatch.agent.checkpoints.slices import let_go, made_old
+from memwatch.agent.checkpoints.slices import SLICE, breathe, let_go
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal, Line
 from memwatch.agent.memory.entry import Change, Entry
@@ -45,7 +46,8 @@ class Captured(Struct, kw_only=True):
 
     header: Header
     asked: Kind
-    tiers: dict[str, list[Entry]]
+    tiers: dict[str, Mapping[str, Entry]]
+    """Entries by key, in the tier's order."""
     changes: dict[str, dict[str, Change]]
     """Taken out of the tiers: to be given back when the checkpoint fails."""
     journal: list[Line]
@@ -54,16 +56,6 @@ class Captured(Struct, kw_only=True):
     stall_us: int
     """How long the agent waited."""
 
-    def let_go(self) -> None:
-        """Free what only the checkpoint still held."""
-        for entries in self.tiers.values():
-            let_go(entries)
-        for changes in self.changes.values():
-            left = list(changes.values())
-            changes.clear()
-            let_go(left)
-        let_go(self.journal)
-
 
 def capture(
     context: Context, tiers: Tiers, journal: Journal, asked: Kind, base: str | None, after_lsn: int
@@ -71,7 +63,7 @@ def capture(
     """Take hold of the state: all of it without a base, else for what follows `after_lsn`."""
     clock, full = context.clock, asked == "full" or base is None
     began_us, began_ns = clock.boot_us(), time.perf_counter_ns()
-    with made_old(), tiers.lock, journal.lock:
+    with tiers.lock, journal.lock:
         held = tiers.capture()
         lines = journal.lines(0 if full else after_lsn)
         experiments, number, phase = journal.experiments, context.experiment, context.phase
@@ -101,3 +93,13 @@ def capture(
         persist=number if asked == "experiment" else None,
         stall_us=stall_us,
     )
+
+
+def release(tiers: Tiers, captured: Captured) -> None:
+    """Give the tiers back what was captured, and free what only the checkpoint still held."""
+    while not tiers.release(SLICE):
+        breathe()
+    for changes in captured.changes.values():
+        left = list(changes.values())
+        changes.clear()
+        let_go(left)

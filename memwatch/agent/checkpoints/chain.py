@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from memwatch.agent.checkpoints.cadence import Kind
-from memwatch.agent.checkpoints.capture import Captured, Header, capture
+from memwatch.agent.checkpoints.capture import Captured, Header, capture, release
 from memwatch.agent.checkpoints.lines import ChangedInPlaceError, Lines
 from memwatch.agent.checkpoints.prune import Pruner
 from memwatch.agent.checkpoints.standing import Standing
@@ -96,7 +96,7 @@ class Chain:
                 self._tiers.give_back(captured.changes)
                 return self._aborted(captured, words(error))
             finally:
-                captured.let_go()
+                release(self._tiers, captured)
             captured = self.capture(captured.asked)
         return outcome
 
@@ -106,6 +106,7 @@ class Chain:
         if base is None or self._standing.has_chain(base, self._last_lsn):
             return captured
         self._tiers.give_back(captured.changes)
+        release(self._tiers, captured)
         self._base = None
         return self.capture(captured.asked)
 
@@ -122,6 +123,7 @@ class Chain:
         try:
             written = self._writer.draft(captured, lines)
             figures = self._figures(captured, lines, written)
+            context.log.sync()  # what has a name must not reach further than the log
             self._blobs.sync()
             self._writer.publish(header)
         except BaseException:
@@ -143,7 +145,7 @@ class Chain:
 
     def _figures(self, captured: Captured, lines: Lines, written: Written) -> dict[str, Any]:
         header = captured.header
-        hashes = {tier: state_hash(entries) for tier, entries in captured.tiers.items()}
+        hashes = {tier: state_hash(held.values()) for tier, held in captured.tiers.items()}
         first_referred = lines.blobs - (set() if header.kind == "full" else self._referred)
         figures: dict[str, Any] = {
             "bytes": written.bytes + sum(map(self._blobs.stored_bytes, first_referred)),

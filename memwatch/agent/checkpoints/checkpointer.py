@@ -3,9 +3,9 @@
     if checkpoints.pressing and (kind := checkpoints.due()):
         checkpoints.take(kind, wait=False)
 
-belongs to a safe point of the agent. `take` waits for the capture only (references and tables of
-changes: milliseconds for a million entries); encoding, hashing, compressing, syncing and the
-commit are the thread's. A checkpoint that fails is logged, tried again later, and never raises.
+belongs to a safe point of the agent. `take` waits for the capture only, which copies nothing: some
+microseconds, however much is held. Encoding, hashing, compressing, syncing and the commit are the
+thread's. A checkpoint that fails is logged, tried again later, and never raises.
 Sources: requirements R5, R6, R7.
 """
 

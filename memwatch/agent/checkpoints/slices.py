@@ -9,8 +9,9 @@ from __future__ import annotations
 import gc
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 SLICE: Final = 1000
@@ -51,22 +52,20 @@ def made_old() -> Iterator[None]:
             gc.enable()
 
 
-def slices(items: list[_Item], size: int = SLICE) -> Iterator[list[_Item]]:
+def slices(items: Iterable[_Item], size: int = SLICE) -> Iterator[list[_Item]]:
     """Yield the items in order, some at a time."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+    source = iter(items)
+    while some := list(islice(source, size)):
+        yield some
         breathe()
 
 
-def in_order(items: list[_Item], key: Callable[[_Item], Any]) -> Iterator[list[_Item]]:
+def in_order(items: Collection[_Item], key: Callable[[_Item], Any]) -> Iterator[list[_Item]]:
     """Yield the items sorted by `key`, some at a time; keys differ from each other."""
     if len(items) <= _BUCKET:
         yield sorted(items, key=key)
         return
-    count = len(items) // _BUCKET + 1
-    step = max(len(items) // (count * _SAMPLED), 1)
-    sample = sorted(key(items[place]) for place in range(0, len(items), step))
-    pivots = sample[_SAMPLED::_SAMPLED]
+    pivots = _pivots(items, key)
     with made_old():
         buckets: list[list[_Item]] = [[] for _ in range(len(pivots) + 1)]
     for some in slices(items):
@@ -77,6 +76,14 @@ def in_order(items: list[_Item], key: Callable[[_Item], Any]) -> Iterator[list[_
         yield bucket
         breathe()
         bucket.clear()
+
+
+def _pivots(items: Collection[_Item], key: Callable[[_Item], Any]) -> list[Any]:
+    """Return keys that part the items into buckets of about the same size."""
+    step = max(_BUCKET // _SAMPLED, 1)
+    sample = [key(some[0]) for some in slices(items, step)]
+    sample.sort()
+    return sample[_SAMPLED::_SAMPLED]
 
 
 def let_go(items: list[Any]) -> None:

@@ -7,6 +7,7 @@ SHA-256, hexadecimal, of the canonical value, or of the source of a rebuildable 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from operator import attrgetter
 
 from memwatch.agent.checkpoints.slices import in_order
@@ -15,7 +16,7 @@ from memwatch.agent.memory.entry import Entry
 _by_key = attrgetter("key")
 
 
-def state_hash(entries: list[Entry]) -> str:
+def state_hash(entries: Collection[Entry]) -> str:
     """Return the hash of a tier that holds these entries, in any order."""
     whole = hashlib.sha256()
     for some in in_order(entries, _by_key):

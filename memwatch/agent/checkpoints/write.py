@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -62,7 +62,9 @@ class Writer:
         Raises OSError, LogError, ChangedInPlaceError, and ValueError for a line that is too long.
         """
         draft = self._draft(captured.header)
-        self._folder.mkdir(exist_ok=True)
+        if not self._folder.is_dir():
+            self._folder.mkdir()
+            self._files.sync_directory(self._folder.parent)
         if captured.header.kind == "full":
             written = self._full(draft, captured, lines)
         else:
@@ -90,7 +92,7 @@ class Writer:
         draft.mkdir()
         parts = dict(
             write_compressed(
-                files, self._disk, draft, tier_file(tier), _tier_lines(lines, tier, held)
+                files, self._disk, draft, tier_file(tier), _tier_lines(lines, tier, held.values())
             )
             for tier, held in captured.tiers.items()
         )
@@ -156,24 +158,28 @@ def _net_changes(captured: Captured, lines: Lines) -> list[_Net]:
     found: list[_Net] = []
     for tier, entries in captured.tiers.items():
         changes = captured.changes.get(tier, {})
-        present: set[str] = set()
-        for some in slices(entries):
-            for entry in some:
-                change = changes.get(entry.key)
-                if change is not None:
-                    present.add(entry.key)
-                elif lines.persists(entry):
-                    change = Change(lsn=entry.lsn, was_present=False)
-                if change is not None:
-                    found.append(_Net(tier, entry.key, change, entry))
-        if len(present) < len(changes):
-            for key, change in changes.items():
-                if key not in present and change.was_present:
-                    found.append(_Net(tier, key, change, None))
+        for some in slices(changes.items()):
+            found += [
+                _Net(tier, key, change, entries.get(key))
+                for key, change in some
+                if change.was_present or key in entries
+            ]
+        if captured.persist is not None:
+            found += _to_persist(tier, entries, changes, lines)
     return found
 
 
-def _tier_lines(lines: Lines, tier: str, entries: list[Entry]) -> Iterator[bytes]:
+def _to_persist(
+    tier: str, entries: Mapping[str, Entry], changes: Mapping[str, Change], lines: Lines
+) -> Iterator[_Net]:
+    """Yield what did not change, but is to be written for the sake of its value."""
+    for some in slices(entries.values()):
+        for entry in some:
+            if lines.persists(entry) and entry.key not in changes:
+                yield _Net(tier, entry.key, Change(lsn=entry.lsn, was_present=False), entry)
+
+
+def _tier_lines(lines: Lines, tier: str, entries: Iterable[Entry]) -> Iterator[bytes]:
     for some in slices(entries, _LINES):
         yield encode_lines([lines.of_entry(tier, entry) for entry in some])
 

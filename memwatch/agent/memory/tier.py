@@ -25,7 +25,7 @@ from memwatch.agent.memory.purging import Purged, Purging
 from memwatch.agent.memory.retention import RELIEF, Adaptation, in_excess, ttl_us
 from memwatch.agent.memory.sizes import deep_bytes
 from memwatch.agent.memory.stated import check_stated
-from memwatch.agent.memory.table import resident_bytes
+from memwatch.agent.memory.table import Table, resident_bytes
 from memwatch.agent.memory.values import digest
 from memwatch.domain.errors import DamagedError, LogError
 
@@ -98,6 +98,11 @@ class Tier:
         """Return all entries, changed longest ago first."""
         with self._lock:
             return list(self._table.entries.values())
+
+    @property
+    def table(self) -> Table:
+        """Its entries by key; to be used with the tiers' lock held."""
+        return self._table
 
     def put(  # noqa: PLR0913  # what an entry is, by name
         self,

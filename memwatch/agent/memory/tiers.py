@@ -32,7 +32,8 @@ class Capture(Struct, frozen=True):
 
     last_lsn: int
     """Newest record; all up to it are applied, none behind it."""
-    tiers: dict[str, list[Entry]]
+    tiers: dict[str, Mapping[str, Entry]]
+    """Entries by key, changed longest ago first."""
 
 
 class Tiers(Mapping[str, Tier]):
@@ -149,10 +150,21 @@ class Tiers(Mapping[str, Tier]):
         return done
 
     def capture(self) -> Capture:
-        """Return the state of now without copying or stopping anything."""
+        """Return the state of now without copying or stopping anything; to be released.
+
+        A capture that was not released ends with the next one.
+        """
         with self.lock:
-            tiers = {name: tier.entries() for name, tier in self._tiers.items()}
+            tiers = {name: tier.table.freeze() for name, tier in self._tiers.items()}
             return Capture(self._context.log.last_lsn, tiers)
+
+    def release(self, most: int) -> bool:
+        """Let go of a capture, `most` of the changes since at a time; returns whether it is done.
+
+        The entries captured are not to be looked at any more.
+        """
+        with self.lock:
+            return all(tier.table.thaw(most) for tier in self._tiers.values())
 
     def take_changes(self) -> dict[str, dict[str, Change]]:
         """Return what changed since the last time, net, by tier and key, and begin anew."""
@@ -164,7 +176,7 @@ class Tiers(Mapping[str, Tier]):
         with self.lock:
             for name, older in changes.items():
                 tier = self._tiers[name]
-                tier.changes.give_back(older, {entry.key: entry for entry in tier.entries()})
+                tier.changes.give_back(older, tier.table.entries)
 
     def adopt(
         self,

@@ -39,7 +39,7 @@ def test_a_capture_does_not_change_with_the_tiers(hold: Hold) -> None:
     held.tier.put("a", {"n": 2})
     held.tier.delete("b")
     assert capture.last_lsn == 2
-    assert [(e.key, e.lsn, e.value) for e in capture.tiers["recent"]] == [
+    assert [(e.key, e.lsn, e.value) for e in capture.tiers["recent"].values()] == [
         ("a", 1, {"n": 1}),
         ("b", 2, 1),
     ]

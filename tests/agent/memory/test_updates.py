@@ -142,7 +142,7 @@ def test_a_capture_keeps_what_an_entry_held_before_it_was_changed_in_place(hold:
     held = hold()
     held.tier.put("h", calls(50))
     grow(held, 1)
-    captured = held.tiers.capture().tiers["recent"][0]
+    captured = held.tiers.capture().tiers["recent"]["h"]
     grow(held, 1)
     assert captured.value is ABSENT
     assert captured.packed == Types().encode([*calls(50), {"call": 0}]).canonical
