@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal
 
 from memwatch.agent.files import SYSTEM_FILES, Files
-from memwatch.agent.past import cleared, last_lsn
+from memwatch.agent.past import bring_to_device, cleared, last_lsn
 from memwatch.agent.receipt import UNREAD, Receipt
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.errors import LogError
@@ -69,8 +69,9 @@ class LogWriter:
         self._fd = _CLOSED
         self._segment = self._offset = self._sealed_bytes = 0
         self._retired: list[int] = []
-        self._asked_lsn = 0
+        self._asked_lsn = self._durable_lsn = 0
         """Newest number that a sync was asked for; not below `durable_lsn`."""
+        self._past_is_safe = False  # what earlier starts wrote may not be on the device
         self._failure = ""
         self._unreported = False
         self._closed = ""
@@ -79,8 +80,7 @@ class LogWriter:
         self._batch_full: SimpleQueue[None] = SimpleQueue()
         try:
             wal_dir.mkdir(parents=True, exist_ok=True)
-            self._last_lsn = max(last_lsn(wal_dir), after_lsn)
-            self._durable_lsn = self._asked_lsn = self._last_lsn
+            self._last_lsn = self._asked_lsn = max(last_lsn(wal_dir), after_lsn)
         except OSError as error:
             raise LogError(f"cannot open the log in {wal_dir}: {error.strerror}") from error
         self._thread: threading.Thread | None = None
@@ -99,7 +99,7 @@ class LogWriter:
 
     @property
     def durable_lsn(self) -> int:
-        """Newest number that survives a power loss."""
+        """Newest number that survives a power loss; 0 before the first sync of this start."""
         return self._durable_lsn
 
     @property
@@ -288,6 +288,9 @@ class LogWriter:
                 self._wake_thread()
             try:
                 self._before_sync()
+                if not self._past_is_safe:
+                    bring_to_device(self._dir, self._files)
+                    self._past_is_safe = True
                 for other in retired:
                     self._files.sync_data(other)
                 if fd != _CLOSED:

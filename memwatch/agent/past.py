@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from memwatch.agent.files import Files
@@ -23,6 +25,7 @@ from memwatch.wal.segment import (
 from memwatch.wal.stream import SegmentStream
 
 _CHUNK_BYTES = 1_000_000
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OF_A_FIRST_START = frozenset({RUN_LOCK, WAL_DIR, CONTROL_DIR})
 """All that one leaves that dies at once."""
 
@@ -38,9 +41,18 @@ def known_run(path: Path) -> str | None:
         pass
     except (OSError, ValueError) as error:
         raise TargetError(f"{path} cannot be gone on with: {error}") from None
-    if path.is_dir() and any(entry.name not in _OF_A_FIRST_START for entry in path.iterdir()):
+    if path.is_dir() and any(not _is_of_a_first_start(entry) for entry in path.iterdir()):
         raise TargetError(f"{path} is not empty and no run; name a new directory")
     return None
+
+
+def run_drafts(path: Path) -> Iterator[Path]:
+    """Yield what starts left that were killed while they wrote `run.json`."""
+    return path.glob(f".{RUN_FILE}.*.draft")
+
+
+def _is_of_a_first_start(entry: Path) -> bool:
+    return entry.name in _OF_A_FIRST_START or entry in run_drafts(entry.parent)
 
 
 def last_lsn(wal_dir: Path) -> int:
@@ -60,6 +72,27 @@ def last_lsn(wal_dir: Path) -> int:
     return first - 1
 
 
+def bring_to_device(wal_dir: Path, files: Files) -> None:
+    """Sync the segments of earlier starts; raises OSError.
+
+    One that was killed may have left records in the system's memory alone. A power loss would
+    take them, and leave a hole before what this start has made durable. A segment that goes
+    meanwhile was pruned.
+    """
+    with suppress(FileNotFoundError):
+        for first in segments(path.name for path in wal_dir.iterdir()):
+            with suppress(FileNotFoundError):
+                _sync(wal_dir / segment_name(first), files)
+
+
+def _sync(path: Path, files: Files) -> None:
+    fd = files.open(path, _READ)
+    try:
+        files.sync_data(fd)
+    finally:
+        files.close(fd)
+
+
 def cleared(path: Path, fd: int, files: Files) -> bool:
     """Empty a segment that holds only the start of its first line; says whether it is empty now.
 
@@ -75,8 +108,16 @@ def cleared(path: Path, fd: int, files: Files) -> bool:
     return True
 
 
-def newest_named_lsn(path: Path) -> int:
-    """Return the largest lsn that a checkpoint of a run names: new records come behind it."""
+def last_given(path: Path, recovered_lsn: int, *, lossy: bool) -> int:
+    """Return the last number that earlier starts of a run gave, as far as can be told.
+
+    Behind a hole in the log checkpoints may tell of more than it does. Without one the log alone
+    counts, whatever an uncommitted one is called: numbers left out would look like a loss.
+    """
+    return max(recovered_lsn, _newest_named_lsn(path)) if lossy else recovered_lsn
+
+
+def _newest_named_lsn(path: Path) -> int:
     try:
         names = [entry.name for entry in (path / CHECKPOINT_DIR).iterdir()]
     except OSError:

@@ -19,6 +19,7 @@ from memwatch.agent.recovery.recover import recover
 from memwatch.agent.recovery.report import FileState, Report
 from memwatch.agent.recovery.state import State
 from memwatch.agent.work.workspace import Workspace
+from memwatch.domain.errors import LogError
 from memwatch.wal.segment import WAL_DIR
 
 
@@ -37,8 +38,9 @@ def settle(
 ) -> Report:
     """Log the recovery, put files back, end what was open, go on with the chain of checkpoints.
 
-    Where something was lost a full checkpoint is taken at once: the next recovery must not stop
-    at the same hole. Returns the report with the files that differed. Raises LogError, OSError.
+    Where something was lost a full checkpoint is taken at once, or the start refused: the next
+    recovery must not stop at the same hole. Returns the report with the files that differed.
+    Raises LogError, OSError.
     """
     if report.lossy:  # what lies behind the hole had numbers, too
         newest = last_experiment(context.path / WAL_DIR)
@@ -63,7 +65,13 @@ def settle(
     if journal.open is not None:
         _end_open(journal.open, context, journal, tiers, checkpoints)
     if report.lossy or resume.full_due:
-        checkpoints.take("full")
+        outcome = checkpoints.take("full")
+        if report.lossy and not outcome.committed:
+            raise LogError(
+                f"{context.path} lost something, and the full checkpoint that must stand behind "
+                f"the hole cannot be taken: {outcome.reason}; without it all that follows would be "
+                "lost, too: make room, then start again"
+            )
     states = tuple(FileState(name, state) for name, state in files.items())
     return replace(report, files=states)
 

@@ -34,7 +34,7 @@ from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
 from memwatch.agent.options import RunOptions
-from memwatch.agent.past import known_run, newest_named_lsn
+from memwatch.agent.past import known_run, last_given
 from memwatch.agent.sampler import Sampler
 from memwatch.agent.start import introduce, new_run_id, new_start_id
 from memwatch.agent.work.calls import Calls, InDoubt
@@ -157,7 +157,7 @@ class Run:
                 clock=clock,
                 files=files,
                 before_sync=blobs.sync,
-                after_lsn=max(newest_named_lsn(path), past[1].last_lsn if past else 0),
+                after_lsn=last_given(path, past[1].last_lsn, lossy=past[1].lossy) if past else 0,
             )
             try:
                 run_id = known or new_run_id(options.agent, clock)

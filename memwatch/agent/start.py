@@ -15,6 +15,7 @@ from memwatch.agent.context import Context
 from memwatch.agent.control.operation import Operation, describe
 from memwatch.agent.memory.entry import Keep
 from memwatch.agent.options import RunOptions
+from memwatch.agent.past import run_drafts
 from memwatch.domain.clock import Clock
 from memwatch.host.process import identity_of
 from memwatch.wal.manifest import RunManifest
@@ -57,6 +58,8 @@ def introduce(
         ops=describe(operations),
     )
     text = msgspec.json.format(msgspec.json.encode(manifest))
+    for draft in run_drafts(context.path):
+        context.files.discard(draft)
     context.files.replace(context.path / RUN_FILE, text)
     return {
         "run_id": context.run_id,

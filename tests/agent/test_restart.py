@@ -110,6 +110,19 @@ def test_values_phase_and_counts_are_back(tmp_path: Path) -> None:
         assert told["lost"] == []
 
 
+def test_a_first_start_killed_while_it_wrote_run_json_does_not_spoil_the_directory(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path) as run:
+        run.tiers["verified"].put("a", 1)
+    manifest = tmp_path / "run/run.json"
+    for name in ("blobs", "checkpoints"):
+        assert not (tmp_path / "run" / name).exists()
+    manifest.rename(manifest.with_name(".run.json.77.draft"))
+    with opened(tmp_path) as run:
+        assert not list(run.path.glob(".*"))
+
+
 def test_what_was_open_ends_as_crashed(tmp_path: Path) -> None:
     killed(tmp_path, 'run.experiment("one", "exploration").__enter__()')
     with opened(tmp_path) as run:
@@ -188,12 +201,12 @@ def test_a_loss_is_told_and_the_next_start_does_not_meet_it_again(tmp_path: Path
         assert [entry.key for entry in run.tiers["verified"].entries()] == ["key/0"]
         assert records(tmp_path, "recovery")[0]["lost"]
         assert records(tmp_path, "checkpoint.commit")[-1]["kind"] == "full"
-        with run.experiment("one", "p") as experiment:
-            assert experiment.number == 4, "numbers that were given stay given"
     with opened(tmp_path) as run:
         assert run.recovered is not None
         assert not run.recovered.lossy
         assert "key/0" in run.tiers["verified"]
+        with run.experiment("one", "p") as experiment:
+            assert experiment.number == 4, "numbers that were given stay given"
 
 
 def test_a_log_that_is_gone_gives_no_number_twice(tmp_path: Path) -> None:

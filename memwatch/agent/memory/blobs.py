@@ -142,7 +142,8 @@ class BlobStore:
         """Take over a folder at the start of a run, before anything is saved; raises OSError.
 
         `live` names the blob of each entry, one name for each reference. Files without any count
-        as released at `lsn`; drafts that a killed process left are removed.
+        as released at `lsn`; drafts that a killed process left are removed. The next `sync` brings
+        all to the device, as the process that wrote them may have been killed before.
         """
         with self._lock:
             self._live.update(live)
@@ -154,8 +155,10 @@ class BlobStore:
             for name in names:
                 if _DRAFT.fullmatch(name):
                     self._files.discard(self._folder / name)
-                elif _NAME.fullmatch(name) and name not in self._live:
-                    self._released[name] = lsn
+                elif _NAME.fullmatch(name):
+                    self._unsynced[name] = None
+                    if name not in self._live:
+                        self._released[name] = lsn
 
     def collect(self, kept_lsn: int) -> tuple[int, int]:
         """Delete what was released up to `kept_lsn`; returns count and bytes, raises OSError."""
@@ -224,15 +227,15 @@ class BlobStore:
 
     def _sync(self, sha: str) -> None:
         path = self._folder / sha
+        if sha in self._doubtful and not self._write_again(path):
+            return
         try:
-            if sha in self._doubtful:
-                self._write_again(path)
             fd = self._files.open(path, _READ)
-        except FileNotFoundError:
+        except OSError:
             with self._lock:
                 if sha in self._stored:
                     raise
-            return  # collected in the meantime
+            return  # collected in the meantime, or lost before this start: recovery tells of it
         try:
             self._files.fsync(fd)
         except OSError:
@@ -242,19 +245,22 @@ class BlobStore:
             self._files.close(fd)
         self._doubtful.discard(sha)
 
-    def _write_again(self, path: Path) -> None:
+    def _write_again(self, path: Path) -> bool:
         """Write a file anew: after a failing fsync its pages count as clean, though they are not.
 
-        What is in the cache still reads well in general; what does not is an error of the device.
+        What is in the cache still reads well in general; what does not is an error of the device,
+        but in a file of an earlier start, which may have been damaged: False.
         """
         try:
-            data = _read(path, self._stored.get(path.name, 0))
+            data = _read(path, self.stored_bytes(path.name))
             whole = hashlib.sha256(unpack(data, 1 << 62)).hexdigest() == path.name
-        except DamagedError:
+        except (DamagedError, FileNotFoundError):
             whole = False
-        if not whole:
+        if whole:
+            self._files.replace(path, data)
+        elif path.name in self._stored:
             raise OSError(errno.EIO, "the device lost a blob", str(path))
-        self._files.replace(path, data)
+        return whole
 
 
 def _read(path: Path, limit_bytes: int) -> bytes:

@@ -51,6 +51,9 @@ class FullLoader:
                 )
         if JOURNAL_FILE in manifest.files:
             self._journal(replayer, manifest.files[JOURNAL_FILE])
+        # Where the newest ones were lost, no record in the journal tells their numbers.
+        journal = replayer.journal
+        journal.experiments = max(journal.experiments, manifest.experiments)
         replayer.commit(self._commit.last_lsn, used=True)
 
     def _manifest(self) -> CheckpointManifest:
