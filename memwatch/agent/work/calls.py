@@ -126,9 +126,9 @@ class Calls:
         self._context.check_writable()
         encoded = self._types.encode(request)
         request_hash = digest(encoded.canonical)
+        # Stated also where it is none: another thread may begin an experiment before the end.
         about: Members = {"service": service, "request": request_hash, "paid": paid}
-        if self._context.experiment is not None:
-            about["x"] = self._context.experiment
+        about["x"] = self._context.experiment
         name = f"{self._start}-{next(self._numbers)}"
         past = self._take_past(about)
         if past is not None:
@@ -149,14 +149,14 @@ class Calls:
 
     def _take_past(self, about: Members) -> Members | None:
         """Return an equal call of an earlier start that was not used yet; answered ones first."""
-        scoped = "x" in about
+        scoped = about["x"] is not None
         with self._lock:
             equal = [
                 call
                 for call in self._past
                 if call.get("request") == about["request"]
                 and call.get("service") == about["service"]
-                and ("x" in call) == scoped
+                and (call.get("x") is not None) == scoped
                 and call["id"] not in self._used
             ]
             equal.sort(key=lambda call: call["state"] != "done")

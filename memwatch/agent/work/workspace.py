@@ -126,7 +126,7 @@ class Workspace:
     def _log(self, key: str, op: str, members: Members) -> None:
         before = self._journal.file(key)
         was = {} if before is None else {"was": before.get("hash")}
-        record = {"path": key, "op": op, **members, **was}
+        record = {"x": self._context.experiment, "path": key, "op": op, **members, **was}
         self._journal.log(self._context.record, "file", record)
 
 

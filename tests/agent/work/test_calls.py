@@ -95,6 +95,21 @@ def test_an_answer_is_for_the_place_that_asked(tmp_path: Path) -> None:
     assert second.calls.call("model", 1, Service("new")) == "new", "settled by the one before"
 
 
+def test_a_call_made_outside_is_not_settled_by_an_experiment_that_began_before_its_answer(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path)
+
+    def meanwhile() -> int:
+        desk.begin()
+        return 7
+
+    assert desk.calls.call("model", {"prompt": "hi"}, meanwhile) == 7
+    desk.end("done")
+    again = Desk(tmp_path)
+    assert again.calls.call("model", {"prompt": "hi"}, pytest.fail) == 7
+
+
 def test_a_second_attempt_of_the_same_start_finds_the_answers_again(tmp_path: Path) -> None:
     first = Desk(tmp_path)
     first.begin()
