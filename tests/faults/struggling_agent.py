@@ -1,7 +1,8 @@
 """An agent that does everything the library offers, at random, and writes down what it was told.
 
 Before each record it notes the hash of the state as of the record before, and after each finished
-act that of the newest: what a recovery must arrive at, by the agent's own reckoning.
+act that of the newest: what a recovery must arrive at, by the agent's own reckoning. A second
+thread works on the tiers meanwhile.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +20,10 @@ import msgspec
 
 from memwatch.agent import Cadence, Keep, Run, RunOptions, Source
 from memwatch.agent.files import Files
+from memwatch.agent.journal import Journal
+from memwatch.agent.log import Durability
 from memwatch.agent.memory.entry import How
+from memwatch.agent.recovery.workspace import compare_files
 
 KEEP = {
     "workspace": Keep(count=12, intermediate=True, importance=0.3),
@@ -40,10 +45,11 @@ class Finding(msgspec.Struct):
     score: float
 
 
-def options(workspace: Path) -> RunOptions:
+def options(workspace: Path, durability: Durability) -> RunOptions:
     """Return what each start is opened with."""
     return RunOptions(
         agent="struggler",
+        durability=durability,
         keep=KEEP,
         cadence=CADENCE,
         memory_limit_bytes=LIMIT_BYTES,
@@ -59,13 +65,16 @@ def repeat(text: str, times: int) -> str:
     return text * times
 
 
-def state_hash(tiers: Any) -> str:
-    """Return one hash over tiers of entries, live or recovered: key, lsn and digest of each."""
+def state_hash(tiers: Any, journal: Journal) -> str:
+    """Return two hashes over a state, live or recovered: of its entries, of its files and calls."""
+    files = {path: about.get("hash") for path, about in journal.files().items()}
+    told = [journal.experiments, journal.open, files, journal.calls()]
     whole = hashlib.sha256()
     for name in sorted(tiers):
         for entry in sorted(_entries(tiers[name]), key=lambda entry: entry.key):
             whole.update(f"{name}\0{entry.key}\0{entry.lsn}\0{entry.digest}\n".encode())
-    return whole.hexdigest()
+    outside = hashlib.sha256(msgspec.json.encode(told, order="sorted"))
+    return f"{whole.hexdigest()[:32]}/{outside.hexdigest()[:32]}"
 
 
 def _entries(tier: Any) -> list[Any]:
@@ -73,24 +82,34 @@ def _entries(tier: Any) -> list[Any]:
 
 
 class Witness:
-    """Notes `lsn hash` lines in a file that survives the process."""
+    """Notes `lsn hash durable_lsn` lines in a file that survives the process."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def note(self, lsn: int, state: str) -> None:
-        """Note the state as of a record."""
-        os.write(self._fd, f"{lsn} {state}\n".encode())
+    def note(self, run: Run) -> None:
+        """Note the state as of now, and what a power loss must not take."""
+        durable, state = run.log.durable_lsn, state_hash(run.tiers, run.journal)
+        os.write(self._fd, f"{run.log.last_lsn} {state} {durable}\n".encode())
 
 
 class Agent:
     """Works in `run` below a directory until it is killed or has done its experiments."""
 
-    def __init__(self, home: Path, seed: int, files: Files, witness: Witness) -> None:
+    def __init__(
+        self, disk: Path, seed: int, files: Files, witness: Witness, *, power_was_lost: bool
+    ) -> None:
         self._random = random.Random(seed)
         self._witness = witness
-        self.run = Run.open(home / "run", options(home / "workspace"), files=files)
+        opened = options(disk / "workspace", self._random.choice(("always", "batch", "batch")))
+        self.run = Run.open(disk / "run", opened, files=files)
+        found = compare_files(disk / "workspace", self.run.journal)
+        # A power loss may take a record whose file is on the disk: it counts as changed then.
+        fine = ("same", "changed") if power_was_lost else ("same",)
+        if any(file.state not in fine for file in found):
+            raise AssertionError(f"files are not what the log says: {found}")
         self._watch_log()
+        self._over = threading.Event()
         self._acts: list[Callable[[], None]] = [
             self._put, self._put, self._put_large, self._update, self._grow, self._grow_large,
             self._delete, self._purge, self._build, self._file, self._call, self._note,
@@ -98,29 +117,41 @@ class Agent:
 
     def work(self) -> None:
         """Do experiments with random acts; every safe point may take a checkpoint."""
+        beside = threading.Thread(target=self._work_beside, daemon=True)
+        beside.start()
         for _ in range(MAXIMUM_EXPERIMENTS):
             phase = self._random.choice(("exploration", "accumulation", "verification"))
             with self.run.experiment("struggle", phase):
                 for _ in range(self._random.randint(3, 12)):
-                    self._random.choice(self._acts)()
+                    with suppress(KeyError):
+                        self._random.choice(self._acts)()
                     self._tell()
                     self.run.safe_point()
             self._tell()
+        self._over.set()
+        beside.join()
         self.run.close()
+
+    def _work_beside(self) -> None:
+        acts = [self._put, self._put_large, self._update, self._grow, self._delete, self._purge]
+        while not self._over.wait(self._random.random() / 100):
+            with suppress(KeyError):  # the other thread deleted it
+                self._random.choice(acts)()
+            self._tell()
 
     def _watch_log(self) -> None:
         append, tiers = self.run.log.append, self.run.tiers
 
-        def watched(kind: str, members: dict[str, Any], **named: Any) -> int:
+        def watched(kind: str, members: dict[str, Any], *rest: Any, **named: Any) -> int:
             with tiers.lock:
-                self._witness.note(self.run.log.last_lsn, state_hash(tiers))
-                return append(kind, members, **named)
+                self._witness.note(self.run)
+                return append(kind, members, *rest, **named)
 
         self.run.log.append = watched  # type: ignore[method-assign]  # the witness stands between
 
     def _tell(self) -> None:
         with self.run.tiers.lock:
-            self._witness.note(self.run.log.last_lsn, state_hash(self.run.tiers))
+            self._witness.note(self.run)
 
     def _tier(self) -> Any:
         return self.run.tiers[self._random.choice(tuple(KEEP))]
@@ -148,7 +179,7 @@ class Agent:
 
     def _grow(self) -> None:
         tier = self._tier()
-        history = tier.get("history") if "history" in tier else []
+        history = list(tier.get("history")) if "history" in tier else []
         history.append({"call": self._text(30)})
         tier.put("history", history)
 
