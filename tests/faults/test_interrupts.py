@@ -11,6 +11,7 @@ import pytest
 from memwatch.agent import Run, RunOptions
 from memwatch.agent.checkpoints.cadence import Kind
 from memwatch.agent.checkpoints.capture import Captured
+from memwatch.agent.checkpoints.turn import Turn
 from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.table import Table
 from memwatch.agent.memory.tiers import Tiers
@@ -145,3 +146,21 @@ def test_a_checkpoint_interrupted_while_it_takes_hold_loses_no_change(
         assert run.recovered is not None
         assert not run.recovered.lost
         assert {e.key: e.lsn for e in run.tiers["verified"].entries()} == state
+
+
+def test_an_interrupt_where_a_turn_is_taken_leaves_it_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Turn.take
+
+    def stopped(turn: Turn, token: object, *, wait: bool) -> bool:
+        take(turn, token, wait=wait)
+        raise Interrupt
+
+    with Run.open(tmp_path / "run", RunOptions(agent="a", durability="os")) as run:
+        monkeypatch.setattr(Turn, "take", stopped)
+        with pytest.raises(Interrupt):
+            run.checkpoints.take("full")
+        monkeypatch.undo()
+        assert not run.checkpoints.busy
+        assert run.checkpoints.take("full").committed

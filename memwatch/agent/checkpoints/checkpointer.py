@@ -22,6 +22,7 @@ from typing import Final, Literal, overload
 from memwatch.agent.checkpoints.cadence import Cadence, Kind, Mark, Schedule
 from memwatch.agent.checkpoints.capture import Captured
 from memwatch.agent.checkpoints.chain import Chain, Outcome, words
+from memwatch.agent.checkpoints.turn import Turn
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
 from memwatch.agent.memory.blobs import BlobStore
@@ -37,8 +38,11 @@ LOOK_S: Final = 1.0
 class _Job:
     """One checkpoint between capture and outcome."""
 
-    def __init__(self, captured: Captured, mark: Mark, tell: Callable[[Outcome], None]) -> None:
+    def __init__(
+        self, captured: Captured, mark: Mark, tell: Callable[[Outcome], None], token: object
+    ) -> None:
         self.captured = captured
+        self.token = token
         self.mark = mark
         self.tell = tell
         self.outcome: Outcome | None = None
@@ -64,7 +68,7 @@ class Checkpointer:
         self.pressing = False
         """Whether one is due: all that a safe point has to look at."""
         self._refusal = ""
-        self._turn = threading.Lock()
+        self._turn = Turn()
         """Held from a capture to its outcome: one checkpoint at a time."""
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="memwatch-checkpoints", daemon=True)
@@ -93,7 +97,7 @@ class Checkpointer:
     @property
     def busy(self) -> bool:
         """Whether one is in progress."""
-        return self._turn.locked()
+        return self._turn.taken
 
     def experiment_finished(self) -> None:
         """Count an experiment; failed ones count, aborted ones are not told here (R5)."""
@@ -126,20 +130,26 @@ class Checkpointer:
         `tell` is called with the outcome by the thread; while another is in
         progress nothing is begun, and the outcome says so.
         """
-        if not self._refusal and not self._turn.acquire(blocking=wait):
-            return Outcome(id="", kind=kind, committed=False, reason="another one is in progress")
         if self._refusal:
             return Outcome(id="", kind=kind, committed=False, reason=self._refusal)
-        self.pressing = False
+        token = object()
         try:
-            job = _Job(self._chain.capture(kind), self._schedule.mark(self._clock.boot_us()), tell)
+            if not self._turn.take(token, wait=wait):
+                busy = "another one is in progress"
+                return Outcome(id="", kind=kind, committed=False, reason=busy)
+            if self._refusal:  # it was closed while we waited
+                self._turn.leave(token)
+                return Outcome(id="", kind=kind, committed=False, reason=self._refusal)
+            self.pressing = False
+            mark = self._schedule.mark(self._clock.boot_us())
+            job = _Job(self._chain.capture(kind), mark, tell, token)
         except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
-            self._turn.release()
+            self._turn.leave(token)
             return self._failed(kind, error)
         except BaseException:  # an interrupt: nobody knows how much was taken hold of
             self._chain.break_off()
             self._schedule.owe_full()
-            self._turn.release()
+            self._turn.leave(token)
             raise
         self._jobs.put(job)
         if not wait:
@@ -151,8 +161,10 @@ class Checkpointer:
         """Wait for the one in progress, then take no more."""
         if self._refusal:
             return
-        with self._turn:
-            self._refusal = "the run is closed"
+        token = object()
+        self._turn.take(token, wait=True)
+        self._refusal = "the run is closed"
+        self._turn.leave(token)
         self.pressing = False
         self._jobs.put(None)
         self._thread.join()
@@ -172,7 +184,7 @@ class Checkpointer:
 
     def _complete(self, job: _Job) -> None:
         job.outcome = outcome = self._extend(job)
-        self._turn.release()
+        self._turn.leave(job.token)
         self.look()
         job.done.set()
         with suppress(Exception):  # a listener's defect must not end this thread
@@ -197,7 +209,7 @@ class Checkpointer:
         """In a forked child: no thread of ours runs there, and nothing is written."""
         self._refusal = "this run belongs to the parent process; a forked child takes no checkpoint"
         self.pressing = False
-        self._turn = threading.Lock()
+        self._turn = Turn()
 
 
 _checkpointers: weakref.WeakSet[Checkpointer] = weakref.WeakSet()
