@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -97,20 +96,27 @@ def test_a_checkpoint_has_its_name_when_the_log_up_to_it_is_durable(tmp_path: Pa
             assert durable.pop() >= reached
 
 
-def test_an_uncommitted_checkpoint_with_a_later_name_makes_no_hole_in_the_log(
+def test_a_log_whose_end_is_gone_is_told_by_the_checkpoints_and_makes_no_second_loss(
     tmp_path: Path,
 ) -> None:
-    with Run.open(tmp_path / "run", OPTIONS) as run:
-        run.checkpoints.take("full")
-        last = run.log.last_lsn
-    checkpoints = tmp_path / "run/checkpoints"
-    (full,) = checkpoints.iterdir()
-    shutil.copytree(full, checkpoints / f"full-{last + 50:020}")
-    with Run.open(tmp_path / "run", OPTIONS) as run:
+    path = tmp_path / "run"
+    with Run.open(path, OPTIONS) as run:
         run.tiers["verified"].put("a", 1)
-    state, report = recover(tmp_path / "run")
-    assert report.lost == ()
-    assert state["verified"]["a"] == 1
+        run.checkpoints.take("full")
+        run.tiers["verified"].put("b", 2)
+        outcome = run.checkpoints.take("incremental")
+    reached = int(outcome.id.rpartition("-")[2])
+    newest = max((path / "wal").iterdir())
+    lines = newest.read_bytes().splitlines(keepends=True)
+    newest.write_bytes(b"".join(line for line in lines if b'"b"' not in line)[:500])
+    state, report = recover(path)
+    assert "b" not in state["verified"]
+    assert any(f"was written when it reached {reached}" in lost for lost in report.lost)
+    with Run.open(path, OPTIONS) as run:
+        assert run.log.last_lsn > reached, "numbers that were given are not given again"
+        run.tiers["verified"].put("c", 3)
+    state, report = recover(path)
+    assert (report.lost, set(state["verified"])) == ((), {"a", "c"})
 
 
 def test_a_start_that_cannot_close_a_hole_in_the_log_is_refused_and_the_next_one_goes_on(

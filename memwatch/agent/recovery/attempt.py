@@ -209,6 +209,11 @@ class Attempt:
                 self._account.damaged.add(f"{CHECKPOINT_DIR}/{name} is not finished: not used")
             elif last_lsn > newest and name.removesuffix(".wal") not in self._log.commits:
                 self._account.damaged.add(f"{CHECKPOINT_DIR}/{name} was never committed: not used")
+            if last_lsn > self._replayer.last_lsn and not self._account.lost:
+                self._account.lost.add(
+                    f"the end of the log is gone: it stops at lsn {self._replayer.last_lsn}, and "
+                    f"{CHECKPOINT_DIR}/{name} was written when it reached {last_lsn}"
+                )
 
     def _resume(self, *, lossy: bool) -> Resume:
         replayer, newest = self._replayer, self._deltas[-1] if self._deltas else self._full
