@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from memwatch.agent.recovery.account import Findings
 from memwatch.agent.recovery.recover import recover
-from memwatch.agent.recovery.report import Report, Term
+from memwatch.agent.recovery.report import Report, Term, TermName
 from memwatch.agent.recovery.state import State
 from memwatch.domain.errors import DamagedError
 from memwatch.host.page_cache import forget
 from memwatch.host.process import peak_bytes
 from memwatch.wal.segment import BLOB_DIR, CHECKPOINT_DIR, WAL_DIR
 
-_READING = ("load", "read")
+_READING: tuple[TermName, ...] = ("load", "read")
 _COLD_SHARE = 0.02
 """Cached pages up to this share of all still count as cold."""
 
@@ -32,8 +32,9 @@ class Drill(Struct, frozen=True, kw_only=True):
 
     run_id: str
     terms: tuple[Term, ...]
-    """`load`, `read`, `replay` as in `recovery.report`; `decode` is every value made an object,
-    persisted ones read first: more than a restart does, which decodes what it uses."""
+    """`read` and `replay` as in `recovery.report`; `load` as there, and all persisted values, from
+    their blobs to proved text; `decode` is every value made an object: more than a restart does,
+    which reads and decodes what it uses."""
     total_s: float
     """Of all terms, and what lies between them."""
     bytes: int
@@ -71,14 +72,14 @@ def _drill(run_dir: Path) -> Drill:
     cached = forget(_files(run_dir))
     began = time.perf_counter()
     state, report = recover(run_dir, verify_blobs=False)
-    decoded, stored_bytes, lost = _decode(state)
+    known = {term.name: term for term in report.terms}
+    known["load"], known["decode"], lost = _decode(state, known["load"])
     total_s = time.perf_counter() - began
-    terms = tuple(decoded if term.name == "decode" else term for term in report.terms)
     return Drill(
         run_id=report.run_id,
-        terms=terms,
+        terms=tuple(known.values()),
         total_s=total_s,
-        bytes=stored_bytes + sum(term.bytes for term in report.terms if term.name in _READING),
+        bytes=sum(known[name].bytes for name in _READING),
         memory_bytes=peak_bytes(),
         cold_cache=cached is not None and cached <= _COLD_SHARE,
         matches=report.matches,
@@ -99,23 +100,30 @@ def _all(report: Report, lost: Findings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*report.lost, *lost.all())))
 
 
-def _decode(state: State) -> tuple[Term, int, Findings]:
-    """Decode every value; returns the term, bytes of the blobs that were read, what is lost."""
-    began, text_bytes, stored_bytes, lost = time.perf_counter(), 0, 0, Findings()
+def _decode(state: State, load: Term) -> tuple[Term, Term, Findings]:
+    """Decode every value; returns what `load` is with the blobs, `decode`, and what is lost."""
+    began, text_bytes, lost = time.perf_counter(), 0, Findings()
+    stored_bytes, loading_s = 0, 0.0
     for tier, values in state.items():
         for key, entry in state.tiers[tier].items():
             try:
-                values[key]
-                if entry.packed is not None:
-                    text_bytes += len(entry.packed)
-                elif entry.blob is not None:
-                    text_bytes += entry.blob.bytes
-                    stored_bytes += state.stored_bytes(entry.blob)
+                text, blob = None, entry.blob if entry.packed is None else None
+                reading = time.perf_counter()
+                try:
+                    text = values.text(key)
+                finally:
+                    if blob is not None:
+                        loading_s += time.perf_counter() - reading
+                values.decoded(key, text)
+                text_bytes += len(text or b"")
+                if blob is not None:
+                    stored_bytes += state.stored_bytes(blob)
             except DamagedError as error:
                 if entry.source is None:
                     lost.add(f"{key!r} of tier {tier} cannot be read: {error}")
-    seconds = time.perf_counter() - began
-    return Term("decode", seconds, text_bytes), stored_bytes, lost
+    decoding_s = time.perf_counter() - began - loading_s
+    load = Term("load", load.seconds + loading_s, load.bytes + stored_bytes)
+    return load, Term("decode", decoding_s, text_bytes), lost
 
 
 def _files(run_dir: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from memwatch.agent.journal import Journal
 from memwatch.agent.memory.compression import unpack
-from memwatch.agent.memory.entry import Blob, Change, Entry
+from memwatch.agent.memory.entry import Blob, Change, Entry, Text
 from memwatch.agent.memory.values import Types
 from memwatch.agent.recovery.blobs import BlobReader
 from memwatch.agent.recovery.place import Place
@@ -36,16 +36,30 @@ class Values(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         """Return a value, read and decoded now; raises KeyError, DamagedError."""
-        entry = self._entries.get(key)
-        if entry is None:
-            if key in self._lost:
-                raise DamagedError(f"{key!r} is lost: {self._lost[key]}")
-            raise KeyError(key)
+        return self.decoded(key, self.text(key))
+
+    def text(self, key: str) -> Text | None:
+        """Return the canonical text of a value, read now; None for one that is only a `Source`.
+
+        Raises KeyError, DamagedError.
+        """
+        entry = self._entry(key)
         if entry.packed is not None:
-            return self._types.decode(entry.type, unpack(entry.packed, len(entry.packed)))
-        if entry.blob is None:
-            return entry.source
-        return self._types.decode(entry.type, self._blobs.load(entry.blob))
+            return unpack(entry.packed, len(entry.packed))
+        return None if entry.blob is None else self._blobs.load(entry.blob)
+
+    def decoded(self, key: str, text: Text | None) -> Any:
+        """Return the value that such a text is; raises KeyError, DamagedError."""
+        entry = self._entry(key)
+        return entry.source if text is None else self._types.decode(entry.type, text)
+
+    def _entry(self, key: str) -> Entry:
+        entry = self._entries.get(key)
+        if entry is None and key in self._lost:
+            raise DamagedError(f"{key!r} is lost: {self._lost[key]}")
+        if entry is None:
+            raise KeyError(key)
+        return entry
 
     def __contains__(self, key: object) -> bool:
         """Whether there is such an entry, its value at hand or not."""

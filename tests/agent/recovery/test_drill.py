@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from memwatch.agent.recovery.drill import Drill, drill
+from memwatch.agent.recovery.recover import recover
 from tests.agent.recovery.building import Builder, a_run, sha
 from tests.agent.recovery.looking import says, tree
 
@@ -31,8 +32,18 @@ def test_all_is_decoded_and_held_against_the_log(run: Builder) -> None:
     texts = [msgspec.json.encode(v) for tier in run.kept.values() for _, v in tier.values()]
     assert terms["decode"].bytes == sum(map(len, texts))
     assert 0 < sum(term.seconds for term in done.terms) <= done.total_s
-    assert done.bytes > terms["load"].bytes
+    assert done.bytes == terms["load"].bytes + terms["read"].bytes
     assert done.memory_bytes > 1_000_000
+
+
+def test_reading_the_blobs_of_values_is_part_of_load(run: Builder) -> None:
+    state, report = recover(run.path)
+    entries = [entry for tier in state.tiers.values() for entry in tier.values()]
+    blobs = {run.path / "blobs" / e.blob.sha256 for e in entries if e.blob and not e.packed}
+    assert blobs
+    files = [*(run.path / "checkpoints" / str(report.full)).iterdir(), *blobs]
+    terms = {term.name: term for term in drill(run.path).terms}
+    assert terms["load"].bytes == sum(path.stat().st_size for path in files)
 
 
 def test_without_a_logged_hash_nothing_is_claimed(tmp_path: Path) -> None:
