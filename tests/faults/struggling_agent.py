@@ -113,6 +113,7 @@ class Agent:
         self._acts: list[Callable[[], None]] = [
             self._put, self._put, self._put_large, self._update, self._grow, self._grow_large,
             self._delete, self._purge, self._build, self._file, self._call, self._note,
+            self._checkpoint,
         ]  # fmt: skip
 
     def work(self) -> None:
@@ -212,6 +213,9 @@ class Agent:
     def _call(self) -> None:
         request = {"prompt": self._random.randint(0, 3)}
         self.run.call("model", request, lambda: {"answer": self._text(50)}, paid=False)
+
+    def _checkpoint(self) -> None:
+        self.run.checkpoints.take("incremental")
 
     def _note(self) -> None:
         self.run.note(self._text(20))
