@@ -25,7 +25,7 @@ from memwatch.agent.memory.purging import Purged, Purging
 from memwatch.agent.memory.retention import RELIEF, Adaptation, in_excess, ttl_us
 from memwatch.agent.memory.sizes import deep_bytes
 from memwatch.agent.memory.stated import check_stated
-from memwatch.agent.memory.table import Table, resident_bytes
+from memwatch.agent.memory.table import resident_bytes
 from memwatch.agent.memory.values import digest
 from memwatch.domain.errors import DamagedError, LogError
 
@@ -55,7 +55,7 @@ class Tier:
         self._lock = shared.lock
         self._places = shared.places
         self._logged = LoggedTable(name, shared.context, shared.places, shared.lock)
-        self._table = self._logged.table
+        self.table = self._logged.table  # used with the tiers' lock held
         self._adaptation = Adaptation(keep)
         self._unlogged = Unlogged()
         self._full_at_bytes = self.cap_bytes
@@ -64,21 +64,21 @@ class Tier:
 
     def __len__(self) -> int:
         """Count of entries."""
-        return len(self._table.entries)
+        return len(self.table.entries)
 
     def __contains__(self, key: str) -> bool:
         """Whether the key has an entry."""
-        return key in self._table.entries
+        return key in self.table.entries
 
     @property
     def bytes(self) -> int:
         """What the tier holds in memory."""
-        return self._table.bytes
+        return self.table.bytes
 
     @property
     def tokens(self) -> int | None:
         """Tokens of all entries that state theirs; None where none ever did."""
-        return self._table.tokens
+        return self.table.tokens
 
     @property
     def in_force(self) -> Keep:
@@ -92,17 +92,12 @@ class Tier:
 
     def entry(self, key: str) -> Entry | None:
         """Return the entry of a key, or None; not counted as an access."""
-        return self._table.entries.get(key)
+        return self.table.entries.get(key)
 
     def entries(self) -> list[Entry]:
         """Return all entries, changed longest ago first."""
         with self._lock:
-            return list(self._table.entries.values())
-
-    @property
-    def table(self) -> Table:
-        """Its entries by key; to be used with the tiers' lock held."""
-        return self._table
+            return list(self.table.entries.values())
 
     def put(  # noqa: PLR0913  # what an entry is, by name
         self,
@@ -177,7 +172,7 @@ class Tier:
         """
         now_us = self._context.clock.boot_us()
         with self._lock:
-            entry = self._table.entries[key]
+            entry = self.table.entries[key]
             if entry.heat is None:
                 entry.heat = Heat.first(now_us)
             else:
@@ -194,7 +189,7 @@ class Tier:
     def delete(self, key: str) -> None:
         """Log, then remove an entry; raises KeyError, ReadOnlyError, LogError."""
         with self._lock:
-            if key not in self._table.entries:
+            if key not in self.table.entries:
                 raise KeyError(key)
             self._context.check_writable()
             self._forget(key)
@@ -204,7 +199,7 @@ class Tier:
         with self._lock:
             self._context.check_writable()
             before = self.bytes
-            for key in [key for key in self._table.entries if key.startswith(prefix)]:
+            for key in [key for key in self.table.entries if key.startswith(prefix)]:
                 self._forget(key)
             return before - self.bytes
 
@@ -219,7 +214,7 @@ class Tier:
         Raises KeyError, LogError, and UnkeepableError for a value that no log can hold now.
         """
         with self._lock:
-            entry = self._table.entries[key]
+            entry = self.table.entries[key]
             if entry.source is not None or entry.value is ABSENT:
                 return False
             entry, _, changed = self._logged.settle(key)
@@ -243,26 +238,26 @@ class Tier:
 
     def _retain(self, just_put: str | None, ended: bool) -> None:
         keep, now_us = self.in_force, self._context.clock.boot_us()
-        expired = self._table.pop_expired(now_us)
+        expired = self.table.pop_expired(now_us)
         try:
             self._let_go(expired, "expired", "retention", deletes=keep.delete)
         finally:
             for entry in filter(None, map(self.entry, expired if keep.delete else ())):
                 self._watch(entry)
-        excess = in_excess(self._table, keep, ended=ended)
+        excess = in_excess(self.table, keep, ended=ended)
         self._let_go(excess, "oldest", "retention", deletes=keep.delete)
         self._fit(just_put)
 
     def adapt(self) -> None:
         """Let the numbers in force follow what the tier measures; each change is logged (R1)."""
         with self._lock:
-            for change in self._adaptation.adapt(self._table, self.cap_bytes):
+            for change in self._adaptation.adapt(self.table, self.cap_bytes):
                 about = {"what": change.what, "old": change.old, "new": change.new}
                 self._context.record("retention", {"tier": self.name, **about, "why": change.why})
 
     def look(self, only: frozenset[str] | None) -> Look:
         """Return the tier as a purge sees it."""
-        return Look(self.name, self._table, self.in_force, self.cap_bytes, only)
+        return Look(self.name, self.table, self.in_force, self.cap_bytes, only)
 
     def carry_out(
         self, victims: list[Victim], how: How | None, cause: Cause, target_bytes: int | None = None
@@ -271,7 +266,7 @@ class Tier:
         done = self._shared.purging.carry_out(self._logged, victims, how, cause, target_bytes)
         if done.deleted:
             for victim in victims:
-                if victim.key not in self._table.entries:
+                if victim.key not in self.table.entries:
                     self._unlogged.forget(victim.key)
         return done
 
@@ -282,8 +277,8 @@ class Tier:
     def of_experiment(self, number: int) -> list[Entry]:
         """Return the entries that count under an experiment."""
         with self._lock:
-            keys = self._table.experiments.get(number, {})
-            return [self._table.entries[key] for key in keys]
+            keys = self.table.experiments.get(number, {})
+            return [self.table.entries[key] for key in keys]
 
     def adopt(self, entries: Iterable[Entry], changes: Mapping[str, Change]) -> None:
         """Take what a recovery found; raises ValueError where the tier holds something already."""
@@ -298,15 +293,15 @@ class Tier:
             entry.full_bytes = entry.full_bytes or entry.bytes
             value_bytes = 0 if entry.value is ABSENT else deep_bytes(entry.value)
             entry.bytes = resident_bytes(entry, value_bytes)
-            self._table.add(entry)
+            self.table.add(entry)
             self._watch(entry)
-        self.changes.give_back(changes, self._table.entries)
+        self.changes.give_back(changes, self.table.entries)
 
     def _load(self, key: str, *, keep: bool) -> Any:
         """Return a value; what takes time (disk, builder) is done without the lock."""
         while True:
             with self._lock:
-                entry = self._table.entries[key]
+                entry = self.table.entries[key]
             try:
                 value = self._places.load(entry)
             except DamagedError:
@@ -331,7 +326,7 @@ class Tier:
     def _watch(self, entry: Entry) -> None:
         lives_us = ttl_us(entry, self.keep)
         if lives_us is not None:
-            self._table.watch(entry, lives_us)
+            self.table.watch(entry, lives_us)
 
     def _fit(self, spare: str | None) -> None:
         """Let the oldest values leave memory while the tier is over its cap (R2)."""
@@ -339,13 +334,13 @@ class Tier:
         if cap_bytes is None or self.bytes <= cap_bytes:
             self._full_at_bytes = cap_bytes
         elif self._full_at_bytes is None or self.bytes > self._full_at_bytes:
-            keys = oldest(self._table, self.bytes - int(RELIEF * cap_bytes), spare)
+            keys = oldest(self.table, self.bytes - int(RELIEF * cap_bytes), spare)
             self._let_go(keys, "oldest", "share_cap", deletes=False)
             # Where nothing more can leave, looking again waits until there is more.
             self._full_at_bytes = max(cap_bytes, self.bytes + cap_bytes // 100)
 
     def _let_go(self, keys: list[str], how: How, cause: Cause, *, deletes: bool) -> None:
-        entries = [self._table.entries[key] for key in keys]
+        entries = [self.table.entries[key] for key in keys]
         victims = [victim_of(self.name, entry, deletes=deletes) for entry in entries]
         if not deletes:
             victims = [victim for victim in victims if victim.may_leave]
