@@ -38,11 +38,16 @@ def prepared(path: Path) -> Held:
 
 
 ACTS: dict[str, Callable[[Held], object]] = {
-    "put": lambda held: held.tiers["verified"].put("new", {"n": 1}),
+    "put": lambda held: held.tiers["verified"].put("new", {"n": 1}, ttl_s=60),
     "put large": lambda held: held.tiers["verified"].put("new", LARGE + "!"),
     "update": lambda held: held.tiers["verified"].put("small", {"n": [1, 2], "pad": "z" * 400}),
     "update large": lambda held: held.tiers["verified"].put("large", LARGE + "!"),
     "put over count": lambda held: held.tier.put("3", 3, experiment=2),
+    "put after one expired": lambda held: (
+        held.tier.put("short", 1, ttl_s=1),
+        held.clock.advance_s(2),
+        held.tier.put("3", 3),
+    ),
     "delete": lambda held: held.tiers["verified"].delete("large"),
     "build": lambda held: held.tiers["verified"].build("made", "repeat", n=500),
     "evict": lambda held: held.tiers.purge(cause="agent"),
@@ -57,7 +62,8 @@ ACTS: dict[str, Callable[[Held], object]] = {
 
 def sums(table: Table) -> tuple[Any, ...]:
     experiments = {number: set(keys) for number, keys in table.experiments.items()}
-    return table.bytes, table.full_bytes, set(table.resident), experiments
+    watched = {item for item in table._deadlines if table._is_current(item)}
+    return table.bytes, table.full_bytes, set(table.resident), experiments, watched
 
 
 # An interrupt in the opening of a file leaves it to the garbage collector.
@@ -71,9 +77,9 @@ def test_memory_and_log_agree_after_an_interrupt_anywhere(tmp_path: Path, name: 
         hit = interrupted(lambda: ACTS[name](held), at)  # noqa: B023 - called before the next turn
         assert held.state() == held.replay()
         for tier in held.tiers.values():
-            before = sums(tier._table)
-            tier._table.mend()
-            assert sums(tier._table) == before
+            before = sums(tier.table)
+            tier.table.mend()
+            assert sums(tier.table) == before
         held.tiers["verified"].put("next", 1)
         held.log.close()
         if not hit:

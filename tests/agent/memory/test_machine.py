@@ -168,13 +168,13 @@ class Storage(RuleBasedStateMachine):
         for name, tier in self.held.tiers.items():
             assert {entry.key for entry in tier.entries()} == self.model[name].keys()
             assert tier.bytes == sum(entry.bytes for entry in tier.entries())
-            assert tier._table.full_bytes == sum(entry.full_bytes for entry in tier.entries())
+            assert tier.table.full_bytes == sum(entry.full_bytes for entry in tier.entries())
             for entry in tier.entries():
                 wanted = self.model[name][entry.key]
                 found = entry.source or canonical(tier.peek(entry.key))
                 assert found == wanted
             resident = [entry.key for entry in tier.entries() if entry.resident]
-            assert sorted(resident) == sorted(tier._table.resident)
+            assert sorted(resident) == sorted(tier.table.resident)
 
     @invariant()
     def the_log_leads_to_the_same_state(self) -> None:

@@ -135,7 +135,7 @@ def test_many_updates_of_entries_with_a_ttl_leave_nothing_behind(hold: Hold) -> 
     held = hold({"recent": Keep(ttl_s=60)})
     for turn in range(500):
         held.tier.put("a", turn)
-    assert len(held.tier._table._deadlines) < 100
+    assert len(held.tier.table._deadlines) < 100
 
 
 def test_a_read_only_run_lets_nothing_go(hold: Hold) -> None:
