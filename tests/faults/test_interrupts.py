@@ -37,17 +37,19 @@ def prepared(path: Path) -> Held:
     return held
 
 
+def put_after_one_expired(held: Held) -> None:
+    held.tier.put("short", 1, ttl_s=1)
+    held.clock.advance_s(2)
+    held.tier.put("3", 3)
+
+
 ACTS: dict[str, Callable[[Held], object]] = {
     "put": lambda held: held.tiers["verified"].put("new", {"n": 1}, ttl_s=60),
     "put large": lambda held: held.tiers["verified"].put("new", LARGE + "!"),
     "update": lambda held: held.tiers["verified"].put("small", {"n": [1, 2], "pad": "z" * 400}),
     "update large": lambda held: held.tiers["verified"].put("large", LARGE + "!"),
     "put over count": lambda held: held.tier.put("3", 3, experiment=2),
-    "put after one expired": lambda held: (
-        held.tier.put("short", 1, ttl_s=1),
-        held.clock.advance_s(2),
-        held.tier.put("3", 3),
-    ),
+    "put after one expired": put_after_one_expired,
     "delete": lambda held: held.tiers["verified"].delete("large"),
     "build": lambda held: held.tiers["verified"].build("made", "repeat", n=500),
     "evict": lambda held: held.tiers.purge(cause="agent"),
