@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
 
 from msgspec import Struct, structs
 
@@ -15,6 +15,7 @@ from memwatch.agent.memory.logged import INLINE_BYTES, LoggedTable
 from memwatch.agent.memory.places import Builders, Places
 from memwatch.agent.memory.purge import Now, Victim, plan
 from memwatch.agent.memory.purging import Purged, Purging
+from memwatch.agent.memory.stated import check_count
 from memwatch.agent.memory.summary import SUMMARY_PREFIX, Summaries, Summarize
 from memwatch.agent.memory.tier import Shared, Tier
 from memwatch.agent.memory.values import Types
@@ -128,11 +129,10 @@ class Tiers(Mapping[str, Tier]):
         Without a target all that may go goes. Only expired entries are deleted, where their tier
         deletes, and while the run is not read-only; of all others the value leaves memory and
         comes back when asked for. `compress` keeps it there as compressed text. A `dry_run` tells
-        what would be done. Raises ValueError for a tier that does not exist.
+        what would be done. Raises UsageError for what cannot be meant: then nothing goes.
         """
-        if tier is not None and tier not in self._tiers:
-            raise ValueError(f"there is no tier {tier}: there are {', '.join(self._tiers)}")
-        only = None if keys is None else frozenset(keys)
+        self._check_purge(tier, how, target_bytes, cause)
+        only = None if keys is None else _keys(keys)
         names = list(self._tiers) if tier is None else [tier]
         with self.lock:
             now_us = self._context.clock.boot_us()
@@ -208,6 +208,18 @@ class Tiers(Mapping[str, Tier]):
             return False
         return True
 
+    def _check_purge(self, tier: Any, how: Any, target_bytes: Any, cause: Any) -> None:
+        if tier is not None and (type(tier) is not str or tier not in self._tiers):
+            raise UsageError(f"there is no tier {tier!r:.40}: there are {', '.join(self._tiers)}")
+        for name, value, known in (("how", how, get_args(How)), ("cause", cause, get_args(Cause))):
+            if value not in known and not (value is None and name == "how"):
+                raise UsageError(f"{name} is one of {', '.join(known)}, not {value!r:.40}")
+        if target_bytes is not None:
+            try:
+                check_count("target_bytes", target_bytes)
+            except UnkeepableError as error:
+                raise UsageError(str(error)) from None
+
     def _rehearse(self, victims: list[Victim], how: How | None, target: int | None) -> Purged:
         done = Purged()
         for victim in victims:
@@ -272,6 +284,14 @@ class Tiers(Mapping[str, Tier]):
         self._context.record(
             "error", {"kind": "summarize", "message": message[:500], "tier": tier.name}
         )
+
+
+def _keys(keys: Any) -> frozenset[str]:
+    if isinstance(keys, Iterable) and not isinstance(keys, str):  # no list of its letters
+        only = tuple(keys)
+        if all(isinstance(key, str) for key in only):
+            return frozenset(only)
+    raise UsageError(f"keys is a list of keys, not {keys!r:.60}")
 
 
 def _check_tier(name: str, what: Keep, keep: Mapping[str, Keep]) -> None:

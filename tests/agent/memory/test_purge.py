@@ -10,7 +10,7 @@ import pytest
 from memwatch.agent.memory.entry import Keep, Source
 from memwatch.agent.memory.purge import Now, plan
 from memwatch.agent.memory.tiers import Purged
-from memwatch.domain.errors import ReadOnlyError
+from memwatch.domain.errors import ReadOnlyError, UsageError
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]
@@ -233,8 +233,35 @@ def test_only_the_keys_that_are_named_go(hold: Hold) -> None:
     fill(held, [Put("a"), Put("b"), Put("c")])
     assert held.tiers.purge(keys=["a", "c", "unknown"], cause="operator").entries == 2
     assert [e.key for e in held.tier.entries() if e.resident] == ["b"]
-    with pytest.raises(ValueError, match="there is no tier x: there are t"):
-        held.tiers.purge(tier="x", cause="operator")
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"tier": "x"}, "there is no tier 'x': there are t"),
+        ({"tier": ["t"]}, "there is no tier"),
+        ({"how": "typo"}, "how is one of expired, oldest, .*, not 'typo'"),
+        ({"how": {}}, "how is one of"),
+        ({"keys": "abc"}, "keys is a list of keys, not 'abc'"),
+        ({"keys": ["a", 1]}, "keys is a list of keys"),
+        ({"keys": [[]]}, "keys is a list of keys"),
+        ({"keys": 7}, "keys is a list of keys"),
+        ({"target_bytes": -1}, "target_bytes is a whole number from 0, not -1"),
+        ({"target_bytes": 1.5}, "target_bytes is a whole number"),
+        ({"target_bytes": "1 MB"}, "target_bytes is a whole number"),
+        ({"cause": "because"}, "cause is one of retention, .*, not 'because'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_goes(
+    hold: Hold, asked: dict[str, Any], why: str
+) -> None:
+    held = hold({"t": Keep()})
+    fill(held, [Put("a"), Put("b")])
+    before = held.kinds()
+    with pytest.raises(UsageError, match=why):
+        held.tiers.purge(**{"cause": "operator", **asked})
+    assert held.kinds() == before
+    assert all(entry.resident for entry in held.tier.entries())
 
 
 def test_compressed_values_stay_in_memory_and_come_back(hold: Hold) -> None:
