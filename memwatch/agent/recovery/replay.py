@@ -167,7 +167,7 @@ class Replayer:
         old = entries.get(line.key)
         if old is not None and line.lsn <= old.lsn:
             if line.lsn == old.lsn and line.blob and old.blob is None:
-                old.blob = named(Blob(line.blob, line.blob_bytes))
+                old.blob, old.type = named(Blob(line.blob, line.blob_bytes)), line.type
             return
         new, difference = None, None
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -142,22 +144,28 @@ def test_where_the_base_is_gone_a_full_one_is_taken(bench: Bench) -> None:
 
 
 def test_kind_experiment_persists_what_else_would_be_made_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, builders={"rows": lambda n: list(range(n)), "odd": lambda: object()})
+    makers: dict[str, Callable[..., Any]] = {
+        "rows": lambda n: list(range(n)),
+        "odd": object,
+        "raw": lambda: b"\x00\xff",
+    }
+    bench = Bench(tmp_path, builders=makers)
     recent = bench.tiers["recent"]
     bench.context.experiment = 1
     recent.build("of another", "rows", n=3)
     bench.context.experiment = 2
     recent.build("before", "rows", n=4)
+    recent.build("raw", "raw")
     recent.put("plain", 1)
     bench.checkpoints.take("full")
     recent.build("after", "rows", n=5)
     recent.build("no json", "odd")
     outcome = bench.checkpoints.take("experiment")
-    assert (outcome.kind, outcome.persisted, outcome.unpersisted) == ("experiment", 2, 1)
+    assert (outcome.kind, outcome.persisted, outcome.unpersisted) == ("experiment", 3, 1)
     (commit,) = bench.records("checkpoint.commit")[1:]
-    assert (commit.number("persisted"), commit.number("unpersisted")) == (2, 1)
+    assert (commit.number("persisted"), commit.number("unpersisted")) == (3, 1)
     told = {line.text("key"): line for line in lines_of(bench, outcome.path)}
-    assert set(told) == {"before", "after", "no json"}
+    assert set(told) == {"before", "raw", "after", "no json"}
     assert "source" in told["before"].members
     assert "blob" not in told["no json"].members
     bench.check()
@@ -166,4 +174,5 @@ def test_kind_experiment_persists_what_else_would_be_made_again(tmp_path: Path) 
     bench.close()
     again = Bench(tmp_path)  # no builders: only the blobs can tell
     assert again.tiers["recent"].get("before") == [0, 1, 2, 3]
+    assert again.tiers["recent"].get("raw") == b"\x00\xff"
     again.close()
