@@ -16,6 +16,7 @@ is none of the library's goes on unchanged; see each method for those that are.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +43,7 @@ from memwatch.agent.work.experiment import Experiment, ExperimentBlock, Experime
 from memwatch.agent.work.spans import SpanBlock, Spans
 from memwatch.agent.work.workspace import Workspace
 from memwatch.domain.clock import Clock, SystemClock
+from memwatch.domain.text import sayable
 from memwatch.host.lock import RUN_LOCK, FileLock
 from memwatch.wal.segment import BLOB_DIR, WAL_DIR
 from memwatch.wal.spool_format import ModeName
@@ -188,9 +190,10 @@ class Run:
         """What the run may do now: running, draining, paused, read_only, aborting, ended."""
         return self._mode.state
 
-    def experiment(self, title: str, phase: str = "") -> ExperimentBlock:
+    def experiment(self, title: str, phase: str | None = None) -> ExperimentBlock:
         """Return an experiment for `with`, `async with`, or to decorate a function.
 
+        Without a `phase` that of the experiment before goes on (R10).
         Entering waits while the run is paused or read-only. Raises RuntimeError while another one
         is in progress, LogError.
         """
@@ -266,11 +269,11 @@ class Run:
 
     def note(self, text: str) -> None:
         """Leave a line for people."""
-        self.record("note", {"text": text})
+        self.record("note", {"text": sayable(text)})
 
     def error(self, kind: str, message: str, **members: Any) -> None:
         """Log something that went wrong."""
-        self.record("error", {"kind": kind, "message": message, **members})
+        self.record("error", {"kind": sayable(kind), "message": sayable(message), **members})
 
     def close(self, status: str = "done", reason: str = "") -> None:
         """Say how the run ended, and let go of the directory; more than once does no harm.
@@ -279,17 +282,14 @@ class Run:
         """
         if self._lock is None or not self._lock.mine:
             return
-        try:
+        members = {"status": sayable(status), "reason": sayable(reason)}
+        with ExitStack() as last:  # whatever is in the way of one of them, the others follow
+            last.callback(self._lock.release)
+            last.callback(self.log.close)
+            last.callback(self.journal.log, self.record, "run.end", members)
+            last.callback(self._sampler.stop)
+            last.callback(self._control.stop)
             self.checkpoints.close()
-            self._control.stop()
-            self._sampler.stop()
-            members = {"status": status, "reason": reason}
-            self.journal.log(self.record, "run.end", members)
-        finally:
-            try:
-                self.log.close()
-            finally:
-                self._lock.release()
 
     def __enter__(self) -> Run:
         """Return the run itself."""
@@ -301,13 +301,16 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the run; an exception that leaves it is its reason."""
+        """Close the run; an exception that leaves it is its reason, and goes on in any case."""
         if error is None:
             self.close()
-        elif isinstance(error, Exception):
-            self.close("crashed", f"{type(error).__name__}: {error}")
-        else:
-            self.close("stopped", str(error) or type(error).__name__)
+            return
+        name, crashed = type(error).__name__, isinstance(error, Exception)
+        reason = f"{name}: {sayable(error)}" if crashed else sayable(error) or name
+        try:
+            self.close("crashed" if crashed else "stopped", reason)
+        except Exception as second:  # noqa: BLE001 - what the agent raised matters more
+            error.add_note(f"the end of the run is not on record: {second}")
 
     def _begin(self) -> None:
         """Introduce this start, and settle what the one before left open."""

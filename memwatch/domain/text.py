@@ -1,4 +1,4 @@
-"""Text from logs, processes and files, made safe for a terminal."""
+"""Text from logs, processes and files, made safe for a terminal; from agents, for a log."""
 
 from __future__ import annotations
 
@@ -28,3 +28,20 @@ def _inert_character(character: str) -> str:
     if character in "\t\n\r":
         return " "
     return _REPLACEMENT if unicodedata.category(character) in _REFUSED else character
+
+
+def sayable(what: object, most: int = 10_000) -> str:
+    """Return what an agent said for people as text that a log can hold: it must never fail there.
+
+    Halves of surrogate pairs, as in names of files that are not UTF-8, become question marks.
+
+    >>> sayable("ls caf\udce9"), sayable(KeyError("a")), sayable("x" * 5, 4)
+    ('ls caf?', "'a'", 'xxx…')
+    """
+    try:
+        text = what if type(what) is str else str(what)
+    except Exception:  # noqa: BLE001 - a class of the agent's
+        text = "(it cannot be told)"
+    if len(text) > most:
+        text = text[: most - 1] + "…"
+    return text if text.isascii() else text.encode(errors="replace").decode()

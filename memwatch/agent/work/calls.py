@@ -25,6 +25,7 @@ from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import Blob
 from memwatch.agent.memory.values import Types, digest
 from memwatch.domain.errors import CallInDoubtError, LogError, UnkeepableError
+from memwatch.domain.text import sayable
 
 Outcome = TypeVar("Outcome")
 InDoubt = Literal["raise", "repeat"]
@@ -187,7 +188,7 @@ class Calls:
     def _failed(self, begun: _Begun, error: BaseException) -> None:
         """Log that a call was answered with an exception; an interruption leaves it in doubt."""
         if isinstance(error, Exception):
-            told = f"{type(error).__name__}: {error}"[:400]
+            told = f"{type(error).__name__}: {sayable(error, 400)}"
             with suppress(LogError):  # what the caller must see is `error`
                 self._log(begun.id, begun.about, {"state": "failed", "error": told})
 

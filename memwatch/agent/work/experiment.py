@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import isfinite
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -21,8 +21,10 @@ from memwatch.agent.journal import Journal
 from memwatch.agent.work.block import Block
 from memwatch.domain.errors import LogError
 from memwatch.domain.record import LARGEST
+from memwatch.domain.text import sayable
 
 Status = Literal["done", "kept", "discarded", "failed", "aborted"]
+_STATUSES = get_args(Status)
 
 
 class Experiment(Struct):
@@ -33,6 +35,8 @@ class Experiment(Struct):
     title: str
     phase: str
     status: Status = "done"
+    """One that is none of these counts as `done` where the experiment ends, and an error is logged:
+    a slip of the pen costs nobody an experiment."""
     metrics: dict[str, float | int | str | None] = {}
     """Where it ends other numbers (of numpy, of torch) become floats, and NaN and the infinities,
     which the log cannot hold, None."""
@@ -42,7 +46,7 @@ def _loggable(metrics: Any) -> dict[str, float | int | str | None]:
     """Return metrics as the log can hold them: an experiment's end is logged whatever they are."""
     if not isinstance(metrics, dict):
         return {"metrics": _figure(metrics)}
-    return {_text(str(name)): _figure(value) for name, value in metrics.items()}
+    return {sayable(name): _figure(value) for name, value in metrics.items()}
 
 
 def _figure(value: Any) -> float | int | str | None:
@@ -50,16 +54,12 @@ def _figure(value: Any) -> float | int | str | None:
     if value is None or kind is bool or (kind is int and abs(value) < LARGEST):
         return value  # type: ignore[no-any-return] # it is one of those
     if isinstance(value, str):
-        return _text(value)
+        return sayable(value)
     try:
         number = float(value)
     except Exception:  # noqa: BLE001 - a class of the agent's
-        return _text(f"{value!r:.200}")
+        return sayable(value, 200)
     return number if isfinite(number) else None
-
-
-def _text(text: str) -> str:
-    return text.encode(errors="replace").decode()
 
 
 class Hooks(Struct, kw_only=True, frozen=True):
@@ -96,14 +96,16 @@ class Experiments:
         """The block that holds it, as long as that is there."""
         self._holding = threading.Lock()
 
-    def begin(self, title: str, phase: str, block: ExperimentBlock) -> Experiment:
+    def begin(self, title: str, phase: str | None, block: ExperimentBlock) -> Experiment:
         """Log and begin; raises RuntimeError while another one is in progress, and LogError."""
+        title = sayable(title)
         with self._holding:
             if self.current is not None and self._block() is None:
                 self._give_up(self.current)  # an interrupt came where its block began or ended
             if self.current is not None:
                 raise RuntimeError(f"experiment {self.current.number} has not ended yet")
             context, number = self._context, self._journal.experiments + 1
+            phase = context.phase if phase is None else sayable(phase)
             self._began_us = context.clock.boot_us()
             members = {"x": number, "title": title, "phase": phase}
             self._journal.log(context.record, "experiment.begin", members)
@@ -137,6 +139,9 @@ class Experiments:
 
     def _log_end(self, experiment: Experiment) -> None:
         context = self._context
+        experiment.title = sayable(experiment.title)
+        if experiment.status not in _STATUSES:
+            self._correct(experiment)
         metrics = experiment.metrics = _loggable(experiment.metrics)
         members = {
             "x": experiment.number,
@@ -147,6 +152,13 @@ class Experiments:
         }
         self._journal.log(context.record, "experiment.end", members)
 
+    def _correct(self, experiment: Experiment) -> None:
+        """Make an unknown status `done`, and say so in the log."""
+        said, experiment.status = experiment.status, "done"
+        message = f"status {said!r:.40} is none of {', '.join(_STATUSES)}: it counts as done"
+        about = {"kind": "status", "message": sayable(message)}
+        self._context.record("error", about)
+
 
 class ExperimentBlock(Block[Experiment]):
     """An experiment around a block of code.
@@ -155,7 +167,7 @@ class ExperimentBlock(Block[Experiment]):
     for ends at the block: the code behind it runs.
     """
 
-    def __init__(self, experiments: Experiments, title: str, phase: str) -> None:
+    def __init__(self, experiments: Experiments, title: str, phase: str | None) -> None:
         super().__init__(title)
         self._experiments, self._phase = experiments, phase
         self._experiment: Experiment | None = None

@@ -14,6 +14,8 @@ from msgspec import Struct
 from memwatch.agent.context import Context
 from memwatch.agent.work.block import Block
 from memwatch.domain.errors import LogError
+from memwatch.domain.record import whole
+from memwatch.domain.text import sayable
 
 What = Literal["step", "tool"]
 
@@ -39,7 +41,7 @@ class Spans:
 
     def next(self, what: What, name: str) -> Span:
         """Return a span with an id that no other of this start has."""
-        return Span(f"{what[0]}{next(self._numbers)}", name)
+        return Span(f"{what[0]}{next(self._numbers)}", sayable(name))
 
 
 class SpanBlock(Block[Span]):
@@ -74,12 +76,12 @@ class SpanBlock(Block[Span]):
         assert span is not None
         members: dict[str, Any] = {
             "id": span.id,
-            "name": span.name,
-            "status": span.status if error is None else "failed",
+            "name": sayable(span.name),
+            "status": sayable(span.status) if error is None else "failed",
             "duration_us": (time.monotonic_ns() - self._began_ns) // 1000,
         }
         if span.bytes_out is not None:
-            members["bytes_out"] = span.bytes_out
+            members["bytes_out"] = whole(span.bytes_out)
         if error is None:
             self._spans.record(f"{self._what}.end", members)
         else:

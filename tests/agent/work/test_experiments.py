@@ -142,3 +142,61 @@ def test_an_experiment_that_cannot_be_logged_neither_begins_nor_stays(tmp_path: 
             experiment.status = "failed"
             files.heal()
         assert run.current is None
+
+
+def test_an_experiment_without_a_phase_goes_on_in_that_of_the_one_before(run: Run) -> None:
+    for title, phase in (("one", "exploration"), ("two", None), ("three", ""), ("four", None)):
+        with run.experiment(title, phase=phase):
+            run.tiers["workspace"].put(title, 1)
+    with run.experiment("five", "accumulation"):
+        pass
+    phases = [entry.phase for entry in run.tiers["workspace"].entries()]
+    assert phases == ["exploration", "exploration", "", ""]
+    begun = [members["phase"] for members in told(run, "experiment.begin")]
+    assert begun == ["exploration", "exploration", "", "", "accumulation"]
+
+
+def test_a_phase_outlives_a_restart(tmp_path: Path) -> None:
+    for phase in ("verification", None):
+        with Run.open(tmp_path / "run", RunOptions(agent="t")) as run, run.experiment("x", phase):
+            pass
+    assert [members["phase"] for members in told(run, "experiment.begin")] == ["verification"] * 2
+
+
+@pytest.mark.parametrize("status", ["sucess", "crashed", None, 3, ["kept"], "\ud800"])
+def test_an_unknown_status_ends_as_done_and_is_told(run: Run, status: Any) -> None:
+    with run.experiment("one") as experiment:
+        experiment.status = status
+        experiment.title = status
+    assert [end["status"] for end in told(run, "experiment.end")] == ["done"]
+    (error,) = told(run, "error")
+    assert error["kind"] == "status"
+    assert "done, kept, discarded, failed, aborted" in error["message"]
+    assert run.current is None
+
+
+class Untellable(Exception):
+    """Of an agent; it cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_what_an_agent_says_for_people_never_fails_it(tmp_path: Path) -> None:
+    name: Any = "caf\udce9 \x1b[31m"
+    run = Run.open(tmp_path / "run", RunOptions(agent="t"))
+
+    def work() -> None:
+        with run, run.experiment(name, phase=name):
+            with run.tool(name) as call, run.step(name):
+                call.status, call.bytes_out = name, name
+            run.note(name)
+            run.error(name, name)
+            raise Untellable
+
+    with pytest.raises(Untellable):
+        work()
+    for kind, member in (("tool.end", "status"), ("note", "text"), ("experiment.end", "title")):
+        assert told(run, kind)[0][member] == "caf? \x1b[31m"
+    assert told(run, "tool.end")[0]["bytes_out"] is None
+    assert told(run, "run.end")[0]["reason"] == "Untellable: (it cannot be told)"
