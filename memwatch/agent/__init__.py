@@ -18,10 +18,14 @@ from memwatch.domain.errors import (
     CallInDoubtError,
     DamagedError,
     LogError,
+    MemwatchError,
     ReadOnlyError,
     RecoveryError,
+    TargetError,
     UnkeepableError,
+    UsageError,
 )
+from memwatch.host.lock import LockHeldError
 
 if TYPE_CHECKING:
     from memwatch.agent.recovery.recover import recover
@@ -37,8 +41,10 @@ __all__ = [
     "ExperimentAborted",
     "Keep",
     "Later",
+    "LockHeldError",
     "LogError",
     "LogWriter",
+    "MemwatchError",
     "Operation",
     "ReadOnlyError",
     "RecoveryError",
@@ -50,9 +56,11 @@ __all__ = [
     "RunOptions",
     "Source",
     "Span",
+    "TargetError",
     "Tier",
     "Tiers",
     "UnkeepableError",
+    "UsageError",
     "recover",
 ]
 

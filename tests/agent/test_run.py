@@ -180,3 +180,17 @@ def test_the_library_is_light() -> None:
 def eval_list(text: str) -> list[str]:
     """Return the names of a printed list."""
     return text.strip()[1:-1].replace("'", "").split(", ")
+
+
+def test_all_that_a_user_has_to_catch_is_at_hand() -> None:
+    import memwatch.agent as library
+    from memwatch.domain import errors
+    from memwatch.host import lock
+
+    ours = {"StoreError", "SessionError", "ConfigError"}  # of the dashboard
+    named = {name for name, value in vars(errors).items() if isinstance(value, type)} - ours
+    for name in named:
+        assert getattr(library, name) is getattr(errors, name)
+        assert name in library.__all__
+    assert library.LockHeldError is lock.LockHeldError
+    assert all(hasattr(library, name) for name in library.__all__)
