@@ -33,6 +33,7 @@ _OF_A_FIRST_START = frozenset({RUN_LOCK, WAL_DIR, CONTROL_DIR})
 def known_run(path: Path) -> str | None:
     """Return the run id of a directory, None for a new or empty one.
 
+    Where `run.json` is gone the log tells it, as for a recovery.
     Raises TargetError for a directory that is something else: we do not write into it.
     """
     try:
@@ -41,6 +42,9 @@ def known_run(path: Path) -> str | None:
         pass
     except (OSError, ValueError) as error:
         raise TargetError(f"{path} cannot be gone on with: {error}") from None
+    named = _named_in_log(path / WAL_DIR)
+    if named is not None:
+        return named
     if path.is_dir() and any(not _is_of_a_first_start(entry) for entry in path.iterdir()):
         raise TargetError(f"{path} is not empty and no run; name a new directory")
     return None
@@ -49,6 +53,18 @@ def known_run(path: Path) -> str | None:
 def run_drafts(path: Path) -> Iterator[Path]:
     """Yield what starts left that were killed while they wrote `run.json`."""
     return path.glob(f".{RUN_FILE}.*.draft")
+
+
+def _named_in_log(wal_dir: Path) -> str | None:
+    """Return the run id that the newest start in a log states."""
+    if not wal_dir.is_dir():
+        return None
+    for first in reversed(segments(path.name for path in wal_dir.iterdir())):
+        records = _records(wal_dir / segment_name(first), Position(first))
+        named = [r.members.get("run_id") for r in records if r.kind == "run.begin"]
+        if named and isinstance(named[-1], str):
+            return named[-1]
+    return None
 
 
 def _is_of_a_first_start(entry: Path) -> bool:

@@ -72,6 +72,9 @@ def settle(
                 f"the hole cannot be taken: {outcome.reason}; without it all that follows would be "
                 "lost, too: make room, then start again"
             )
+    elif (kind := checkpoints.due()) is not None:
+        # An agent that is killed again and again before its first safe point takes no other.
+        checkpoints.take(kind)
     states = tuple(FileState(name, state) for name, state in files.items())
     return replace(report, files=states)
 

@@ -32,13 +32,13 @@ class Finding(Struct, frozen=True):
     data: bytes
 
 
-def options(path: Path, **more: Any) -> RunOptions:
+def options(path: Path, cadence: Cadence = NEVER, **more: Any) -> RunOptions:
     return RunOptions(
         agent="tester",
         types=(Finding,),
         builders={"squares": lambda n: [i * i for i in range(n)]},
         workspace=path / "space",
-        cadence=NEVER,
+        cadence=cadence,
         **more,
     )
 
@@ -46,17 +46,17 @@ def options(path: Path, **more: Any) -> RunOptions:
 AGENT = """
 import os, signal, sys
 from pathlib import Path
-from memwatch.agent import Run
-from tests.agent.test_restart import Finding, options
+from memwatch.agent import Cadence, Run
+from tests.agent.test_restart import NEVER, Finding, options
 path = Path(sys.argv[1])
 def die(): os.kill(os.getpid(), signal.SIGKILL)
-run = Run.open(path / "run", options(path))
+run = Run.open(path / "run", options(path, %s))
 """
 
 
-def killed(path: Path, code: str) -> None:
+def killed(path: Path, code: str, cadence: str = "NEVER") -> None:
     """Run an agent that kills itself."""
-    program = AGENT + textwrap.dedent(code) + "\ndie()\n"
+    program = AGENT % cadence + textwrap.dedent(code) + "\ndie()\n"
     done = subprocess.run([sys.executable, "-c", program, str(path)], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
 
@@ -209,16 +209,40 @@ def test_a_loss_is_told_and_the_next_start_does_not_meet_it_again(tmp_path: Path
             assert experiment.number == 4, "numbers that were given stay given"
 
 
-def test_a_log_that_is_gone_gives_no_number_twice(tmp_path: Path) -> None:
+def test_a_log_that_is_gone_leaves_the_newest_full_checkpoint_and_gives_no_number_twice(
+    tmp_path: Path,
+) -> None:
     with opened(tmp_path) as run:
         run.tiers["verified"].put("a", 1)
         run.checkpoints.take("full")
+        run.tiers["verified"].put("b", 2)
         last = run.log.last_lsn
     for segment in (tmp_path / "run/wal").iterdir():
         segment.unlink()
     with opened(tmp_path) as run:
+        assert run.recovered is not None
+        (lost,) = run.recovered.lost
+        assert "the log is gone; the state is that of full-" in lost
+        assert dict(recover(tmp_path / "run")[0]["verified"]) == {"a": 1}
         assert run.log.last_lsn > last - 2
         assert read_log(tmp_path / "run/wal")[0][0].lsn > 3
+    assert recover(tmp_path / "run")[1].lost == ()
+
+
+def test_a_run_whose_manifest_is_gone_goes_on_under_its_name(tmp_path: Path) -> None:
+    with opened(tmp_path) as run:
+        run.tiers["verified"].put("a", 1)
+    (tmp_path / "run/run.json").unlink()
+    with opened(tmp_path) as again:
+        assert again.id == run.id
+        assert again.tiers["verified"].get("a") == 1
+
+
+def test_starts_that_die_before_any_safe_point_do_not_pile_up(tmp_path: Path) -> None:
+    for _ in range(6):
+        killed(tmp_path, 'run.experiment("one", "p").__enter__()', "Cadence()")
+    kinds_taken = [record["kind"] for record in records(tmp_path, "checkpoint.commit")]
+    assert kinds_taken == ["full", "incremental"]
 
 
 def test_two_runs_in_one_directory_are_refused_and_the_lock_is_free_again(tmp_path: Path) -> None:

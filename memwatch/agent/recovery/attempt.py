@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from memwatch.agent.memory.values import Types
 from memwatch.agent.recovery.account import Account
 from memwatch.agent.recovery.blobs import BlobReader
 from memwatch.agent.recovery.chain import Commit, Log
-from memwatch.agent.recovery.load import FullLoader, refuse_newer
+from memwatch.agent.recovery.load import MANIFEST_BYTES, FullLoader, refuse_newer
 from memwatch.agent.recovery.place import Place
 from memwatch.agent.recovery.prove import prove_state, prove_values
 from memwatch.agent.recovery.replay import Replayer
@@ -20,7 +21,7 @@ from memwatch.agent.recovery.tail import Hole, Tail
 from memwatch.domain.errors import DamagedError, RecoveryError
 from memwatch.wal.framing import Framer, Line
 from memwatch.wal.manifest import parse_run
-from memwatch.wal.segment import CHECKPOINT_DIR, RUN_FILE, delta_range, full_lsn
+from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, RUN_FILE, delta_range, full_lsn
 
 _RUN_BYTES = 1_000_000
 _END = 1 << 63
@@ -50,9 +51,9 @@ class Attempt:
         """Find the state; raises RecoveryError."""
         if not self._log.segments and not self._checkpoints:
             raise RecoveryError(f"{self._place.path} holds no run: name a run directory")
-        if not self._log.segments:
-            self._account.lost.add("the log is gone, and no checkpoint is proved without it")
         self._load_full()
+        if not self._log.segments:
+            self._say_log_gone()
         self._follow()
         with self._account.time("replay"):
             self._replayer.settle()
@@ -120,7 +121,7 @@ class Attempt:
 
     def _load_full(self) -> None:
         """Load the newest full checkpoint that is whole; the replayer is empty without one."""
-        for commit in self._log.fulls():
+        for commit in self._log.fulls() if self._log.segments else self._uncommitted():
             began = time.perf_counter()
             loader = FullLoader(self._place, self._log, commit)
             try:
@@ -134,6 +135,29 @@ class Attempt:
                 self._account.spent("load", time.perf_counter() - began, loader.bytes)
             self._full = self._passed = commit
             return
+
+    def _uncommitted(self) -> Iterator[Commit]:
+        """Yield the full checkpoints that lie there, newest first, for want of a log.
+
+        Each had its name when all of it was on the device; its manifest tells what it must hold.
+        """
+        for name in sorted(self._checkpoints, reverse=True):
+            last_lsn = full_lsn(name)
+            if last_lsn is not None:
+                try:
+                    parts = CHECKPOINT_DIR, name, MANIFEST_FILE
+                    text = self._place.small(*parts, most_bytes=MANIFEST_BYTES)
+                except DamagedError as error:
+                    self._account.damaged.add(error)
+                    continue
+                sha256 = hashlib.sha256(text).hexdigest()
+                yield Commit(lsn=_END, id=name, first_lsn=1, last_lsn=last_lsn, sha256=sha256)
+
+    def _say_log_gone(self) -> None:
+        what = "no full checkpoint can be read either: nothing is left"
+        if self._full is not None:
+            what = f"the state is that of {self._full.id}, and all that came after it is lost"
+        self._account.lost.add(f"the log is gone; {what}")
 
     def _follow(self) -> None:
         """Go on from the full checkpoint: by increments where they are whole, else by the log."""

@@ -17,7 +17,7 @@ from memwatch.wal.checkpoint_format import JOURNAL_FILE, decode_lines, tier_file
 from memwatch.wal.manifest import CheckpointFile, CheckpointManifest, parse_checkpoint
 from memwatch.wal.segment import FORMAT, MANIFEST_FILE
 
-_MANIFEST_BYTES = 1_000_000
+MANIFEST_BYTES = 1_000_000
 _EXPANSION = 1_000
 """No tier's text is so many times its file: keys and numbers differ from line to line."""
 
@@ -57,7 +57,7 @@ class FullLoader:
         replayer.commit(self._commit.last_lsn, used=True)
 
     def _manifest(self) -> CheckpointManifest:
-        text = self._place.small(*self._parts, MANIFEST_FILE, most_bytes=_MANIFEST_BYTES)
+        text = self._place.small(*self._parts, MANIFEST_FILE, most_bytes=MANIFEST_BYTES)
         where = self._name(MANIFEST_FILE)
         if hashlib.sha256(text).hexdigest() != self._commit.sha256:
             raise DamagedError(f"{where} is not the one that was committed")
