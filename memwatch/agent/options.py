@@ -50,7 +50,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     summarize: Callable[[list[Entry]], Any] | None = None
     """Makes of the entries of an experiment that is demoted what stays of it."""
     workspace: Path | None = None
-    """Folder that `Run.write_file` writes in."""
+    """Folder that `Run.write_file` writes in; not in the run directory."""
     sample_s: float = 5.0
     """Between two samples of the tiers, in seconds (R11)."""
     durability: Durability = "batch"

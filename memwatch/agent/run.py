@@ -41,7 +41,7 @@ from memwatch.agent.start import introduce, new_run_id, new_start_id
 from memwatch.agent.work.calls import Calls, InDoubt
 from memwatch.agent.work.experiment import Experiment, ExperimentBlock, Experiments, Hooks
 from memwatch.agent.work.spans import SpanBlock, Spans
-from memwatch.agent.work.workspace import Workspace
+from memwatch.agent.work.workspace import Workspace, check_apart
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.text import sayable
 from memwatch.host.lock import RUN_LOCK, FileLock
@@ -142,16 +142,22 @@ class Run:
     ) -> Run:
         """Create the run directory, or recover the one that has a past and go on in it (R5, R7).
 
-        Raises TargetError for a directory that is something else, LockHeldError (with its pid)
-        while another agent writes there, RecoveryError for one that two runs are mixed in or that
-        a newer memwatch wrote, LogError or OSError where it cannot be written.
+        Raises TargetError for a directory that is something else, UsageError for a workspace in it,
+        LockHeldError (with its pid) while another agent writes there, RecoveryError for one that
+        two runs are mixed in or that a newer memwatch wrote, LogError or OSError where it cannot be
+        written.
         """
         path, clock = Path(path).absolute(), clock or SystemClock()
+        check_apart(options.workspace, path)
         known = known_run(path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock.acquire(path / RUN_LOCK)
         try:
-            past = _past_of(path, options) if known else None
+            past = None
+            if known:
+                from memwatch.agent.restart import find_state  # only a run with a past needs it
+
+                past = find_state(path, options)
             blobs = BlobStore(path / BLOB_DIR, files)
             log = LogWriter(
                 path / WAL_DIR,
@@ -342,9 +348,3 @@ class Run:
         self._calls.experiment_ended(experiment.status)
         if experiment.status != "aborted":
             self.checkpoints.experiment_finished()
-
-
-def _past_of(path: Path, options: RunOptions) -> tuple[State, Report]:
-    from memwatch.agent.restart import find_state  # only a run with a past needs it
-
-    return find_state(path, options)

@@ -8,6 +8,8 @@ file that somebody else changed is only reported.
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -23,13 +25,24 @@ Found = Literal["put back", "missing", "changed"]
 """What became of a file between two starts."""
 
 
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def check_apart(root: Name | None, run_dir: Path) -> None:
+    """Raise UsageError for a workspace where the agent's files could replace those of the run."""
+    if root is not None and Path(root).resolve().is_relative_to(run_dir.resolve()):
+        raise UsageError(
+            f"the workspace {root!s} lies in the run directory {run_dir}: name a folder beside it"
+        )
+
+
 class Workspace:
     """The folder that a run's files lie in."""
 
     def __init__(
-        self, root: Path | None, context: Context, journal: Journal, blobs: BlobStore
+        self, root: Name | None, context: Context, journal: Journal, blobs: BlobStore
     ) -> None:
-        self._root = None if root is None else root.absolute()
+        self._root = None if root is None else Path(root).absolute()
         self._context, self._journal, self._blobs = context, journal, blobs
 
     def write(self, name: Name, data: bytes | str) -> Path:
@@ -53,9 +66,14 @@ class Workspace:
         return path
 
     def wrote(self, name: Name) -> None:
-        """Record a file that a tool wrote: its hash, not its content. Raises OSError."""
+        """Record a file that a tool wrote: its hash, not its content.
+
+        Raises UsageError for what is no regular file, OSError.
+        """
         self._context.check_writable()
         path, key = self._place(name)
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise UsageError(f"{key} in the workspace {self._root} is no regular file")
         digest, size = _hash(path)
         self._log(key, "seen", {"hash": digest, "bytes": size})
 
@@ -115,8 +133,11 @@ class Workspace:
         if path.is_absolute() or ".." in key.parts or not key.parts or "\0" in str(key):
             raise UsageError(f"{name!s} does not lie in the workspace {root}")
         place = root / path
-        if not place.parent.resolve().is_relative_to(root.resolve()):
+        real = place.parent.resolve() / place.name
+        if not real.is_relative_to(root.resolve()):
             raise UsageError(f"{name!s} leads out of the workspace {root} by a link")
+        if real.is_relative_to(self._context.path.resolve()):
+            raise UsageError(f"{name!s} lies in the run directory {self._context.path}")
         return place, str(key)
 
     def _put(self, path: Path, content: bytes) -> None:
@@ -131,14 +152,15 @@ class Workspace:
 
 
 def _hash(path: Path) -> tuple[str, int]:
-    with path.open("rb") as file:
+    with os.fdopen(os.open(path, _READ), "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return digest, file.tell()
 
 
 def _is(path: Path, digest: object) -> bool:
-    """Say whether a regular file holds the content of that hash."""
+    """Say whether a regular file, no link to one, holds the content of that hash."""
     try:
-        return isinstance(digest, str) and path.is_file() and _hash(path)[0] == digest
+        regular = isinstance(digest, str) and stat.S_ISREG(path.lstat().st_mode)
+        return regular and _hash(path)[0] == digest
     except OSError:
         return False

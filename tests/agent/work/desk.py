@@ -24,12 +24,13 @@ class Desk:
     def __init__(
         self, path: Path, *, types: tuple[type, ...] = (), files: Files = SYSTEM_FILES
     ) -> None:
-        self.path = path
+        self.path = path / "run"
         self.synced = 0
-        past = read_log(path / "wal")[0] if (path / "wal").is_dir() else []
+        wal = self.path / "wal"
+        past = read_log(wal)[0] if wal.is_dir() else []
         clock = SystemClock()
-        log = LogWriter(path / "wal", clock=clock, durability="os", files=files)
-        self.context = Context(path, "run-1", log, clock, files)
+        log = LogWriter(wal, clock=clock, durability="os", files=files)
+        self.context = Context(self.path, "run-1", log, clock, files)
         self.journal = Journal()
         for record in past:
             self.journal.take(record.lsn, record.kind, record.members)
@@ -37,7 +38,7 @@ class Desk:
         if self.journal.open is not None:
             crashed = {"x": self.journal.open, "status": "crashed"}
             self.journal.log(self.context.record, "experiment.end", crashed)
-        self.blobs = BlobStore(path / "blobs", files)
+        self.blobs = BlobStore(self.path / "blobs", files)
         self.journal.freed = self.blobs.release
         self.blobs.adopt(self.journal.blobs(), self.context.log.last_lsn)
         start = f"start{len(past)}"

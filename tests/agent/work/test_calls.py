@@ -214,7 +214,7 @@ def test_blobs_of_settled_calls_are_let_go(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.begin()
     desk.calls.call("model", 1, Service(BIG))
-    (blob,) = (tmp_path / "blobs").iterdir()
+    (blob,) = (tmp_path / "run/blobs").iterdir()
     assert desk.journal.blobs() == [blob.name]
     assert desk.blobs.collect(desk.context.log.last_lsn) == (0, 0)
     desk.end("done")

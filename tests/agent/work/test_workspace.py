@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
+from memwatch.agent import Run, RunOptions
 from memwatch.agent.work.workspace import Workspace
 from memwatch.domain.errors import LogError, ReadOnlyError, UsageError
 from tests.agent.work.desk import Desk
@@ -21,7 +24,7 @@ def test_a_file_is_logged_with_its_content(tmp_path: Path) -> None:
     first, second = (record.members for record in desk.records("file"))
     assert (first["path"], first["op"], first["bytes"]) == ("notes/día.txt", "write", 6)
     assert (second["was"], second["blob"]) == (first["hash"], second["hash"])
-    assert (tmp_path / "blobs" / second["blob"]).exists()
+    assert (tmp_path / "run/blobs" / second["blob"]).exists()
     assert [path.name for path in path.parent.iterdir()] == ["día.txt"]
 
 
@@ -111,7 +114,7 @@ def test_no_link_leads_out(tmp_path: Path) -> None:
 
 
 def test_a_log_of_a_stranger_reaches_nothing_outside(tmp_path: Path) -> None:
-    desk = Desk(tmp_path / "run")
+    desk = Desk(tmp_path / "desk")
     mine = tmp_path / "mine"
     mine.write_text("mine")
     blob = desk.blobs.save(b"theirs").sha256
@@ -130,7 +133,7 @@ def test_a_damaged_blob_puts_nothing_back(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.workspace.write("a", "text")
     (desk.root / "a").unlink()
-    (blob,) = (tmp_path / "blobs").iterdir()
+    (blob,) = (tmp_path / "run/blobs").iterdir()
     blob.write_bytes(b"other text")
     assert Desk(tmp_path).workspace.restore() == {"a": "missing"}
 
@@ -157,6 +160,55 @@ def test_nothing_is_written_that_could_not_be_logged(tmp_path: Path) -> None:
         desk.workspace.write("a", "new")
     assert not desk.root.exists()
     assert desk.journal.blobs() == []
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link", "socket"])
+def test_only_a_regular_file_is_recorded(tmp_path: Path, kind: str) -> None:
+    desk = Desk(tmp_path)
+    desk.workspace.write("real", "x")
+    odd = desk.root / "odd"
+    if kind == "fifo":
+        os.mkfifo(odd)
+    elif kind == "folder":
+        odd.mkdir()
+    elif kind == "link":
+        odd.symlink_to("real")
+    else:
+        os.mknod(odd, 0o600 | stat.S_IFSOCK)
+    with pytest.raises(UsageError, match="odd in the workspace .* is no regular file"):
+        desk.workspace.wrote("odd")
+    assert len(desk.records("file")) == 1
+    with pytest.raises(FileNotFoundError):
+        desk.workspace.wrote("none")
+
+
+def test_a_link_to_what_was_written_is_not_what_was_written(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    path = desk.workspace.write("a", "x")
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert Desk(tmp_path).workspace.restore() == {"a": "changed"}
+
+
+@pytest.mark.parametrize("place", ["run", "run/files", "run/wal", "link", "link/blobs"])
+def test_a_workspace_in_the_run_directory_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    options = RunOptions(agent="a", workspace=tmp_path / place)
+    with pytest.raises(UsageError, match="lies in the run directory .*: name a folder beside it"):
+        Run.open(tmp_path / "run", options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["run", "run/run.json", "run/new", "link/run.json", "Run/../run"])
+def test_no_file_of_the_run_is_touched_in_a_workspace_around_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    with Run.open(tmp_path / "run", RunOptions(agent="a", workspace=tmp_path)) as run:
+        run.write_file("running", "beside it")
+        before = (run.path / "run.json").read_bytes()
+        for act in (lambda: run.write_file(name, "x"), lambda: run.delete_file(name)):
+            with pytest.raises(UsageError):
+                act()
+        assert (run.path / "run.json").read_bytes() == before
 
 
 def test_without_a_workspace_nothing_is_written(tmp_path: Path) -> None:
