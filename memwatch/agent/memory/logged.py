@@ -39,10 +39,17 @@ _encode = msgspec.json.Encoder().encode
 class LoggedTable:
     """The entries of one tier. Its methods are called with the tiers' lock held."""
 
-    def __init__(self, name: str, context: Context, places: Places, lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        name: str,
+        context: Context,
+        places: Places,
+        lock: threading.RLock,
+        ttl_us: int | None = None,
+    ) -> None:
         self.name = name
         self.lock = lock
-        self.table = Table()
+        self.table = Table(ttl_us)
         self.changes = Changes()
         self._context = context
         self._places = places

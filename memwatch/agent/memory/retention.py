@@ -19,16 +19,14 @@ LEAST_MEASURED = 2
 """Experiments, or entries, that a mean is taken of."""
 
 
-def ttl_us(entry: Entry, keep: Keep) -> int | None:
-    """Return how long an entry lives, in microseconds of the boot clock; None: until deleted."""
-    if entry.ttl_us is not None:
-        return entry.ttl_us
+def ttl_us(keep: Keep) -> int | None:
+    """Return how long entries live, in microseconds of the boot clock; None: until deleted."""
     return None if keep.ttl_s is None else round(keep.ttl_s * 1e6)
 
 
 def is_expired(entry: Entry, keep: Keep, now_us: int) -> bool:
     """Return whether the time of an entry is over."""
-    lives_us = ttl_us(entry, keep)
+    lives_us = ttl_us(keep) if entry.ttl_us is None else entry.ttl_us
     return lives_us is not None and entry.born_us + lives_us <= now_us
 
 

@@ -45,7 +45,9 @@ def resident_bytes(entry: Entry, value_bytes: int) -> int:
 class Table:
     """Entries in the order of their last change. Used with the tiers' lock held."""
 
-    def __init__(self) -> None:
+    def __init__(self, ttl_us: int | None = None) -> None:
+        """`ttl_us`: how long an entry lives that does not say it itself; None: until deleted."""
+        self._ttl_us = ttl_us
         self.entries: MutableMapping[str, Entry] = {}
         self.bytes = 0
         self.full_bytes = 0
@@ -69,6 +71,7 @@ class Table:
             self.tokens = (self.tokens or 0) + entry.tokens
         if entry.experiment is not None:
             self.experiments.setdefault(entry.experiment, {})[entry.key] = None
+        self._watch(entry)
 
     def remove(self, key: str) -> Entry | None:
         """Let go of an entry and return it, or None where there is none."""
@@ -118,6 +121,7 @@ class Table:
             if entry.experiment is not None:
                 experiments.setdefault(entry.experiment, {})[key] = None
         self.experiments = experiments
+        self.watch_all()
 
     def freeze(self) -> Mapping[str, Entry]:
         """Return the entries of now, by key; what is returned stays so until `thaw`."""
@@ -136,12 +140,11 @@ class Table:
         self.entries = self.entries.base
         return True
 
-    def watch(self, entry: Entry, ttl_us: int) -> None:
-        """Let `pop_expired` tell of an entry once it is older than `ttl_us`."""
-        if len(self._deadlines) > 2 * len(self.entries) + 64:
-            self._deadlines = [item for item in self._deadlines if self._is_current(item)]
-            heapq.heapify(self._deadlines)
-        heapq.heappush(self._deadlines, (entry.born_us + ttl_us, entry.lsn, entry.key))
+    def watch_all(self) -> None:
+        """Let `pop_expired` tell again of whatever expired and is still there."""
+        self._deadlines = []
+        for entry in self.entries.values():
+            self._watch(entry)
 
     def pop_expired(self, now_us: int) -> list[str]:
         """Return the keys that expired since the last time; each is told once."""
@@ -151,6 +154,16 @@ class Table:
             if self._is_current(item):
                 keys.append(item[2])
         return keys
+
+    def _watch(self, entry: Entry) -> None:
+        """Let `pop_expired` tell of an entry once its time is over."""
+        lives_us = self._ttl_us if entry.ttl_us is None else entry.ttl_us
+        if lives_us is None:
+            return
+        if len(self._deadlines) > 2 * len(self.entries) + 64:
+            self._deadlines = [item for item in self._deadlines if self._is_current(item)]
+            heapq.heapify(self._deadlines)
+        heapq.heappush(self._deadlines, (entry.born_us + lives_us, entry.lsn, entry.key))
 
     def _is_current(self, item: tuple[int, int, str]) -> bool:
         entry = self.entries.get(item[2])

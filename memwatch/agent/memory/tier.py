@@ -27,6 +27,7 @@ from memwatch.agent.memory.sizes import deep_bytes
 from memwatch.agent.memory.stated import check_stated
 from memwatch.agent.memory.table import resident_bytes
 from memwatch.agent.memory.values import digest
+from memwatch.agent.receipt import until_done
 from memwatch.domain.errors import DamagedError, LogError
 
 
@@ -54,7 +55,9 @@ class Tier:
         self._context = shared.context
         self._lock = shared.lock
         self._places = shared.places
-        self._logged = LoggedTable(name, shared.context, shared.places, shared.lock)
+        self._logged = LoggedTable(
+            name, shared.context, shared.places, shared.lock, ttl_us=ttl_us(keep)
+        )
         self.table = self._logged.table  # used with the tiers' lock held
         self._adaptation = Adaptation(keep)
         self._unlogged = Unlogged()
@@ -144,7 +147,6 @@ class Tier:
         value_bytes = deep_bytes(value)
         with self._lock:
             self._logged.put(entry, text, value_bytes)
-            self._watch(entry)
             self.retain(key)
         return entry
 
@@ -217,10 +219,7 @@ class Tier:
             entry = self.table.entries[key]
             if entry.source is not None or entry.value is ABSENT:
                 return False
-            entry, _, changed = self._logged.settle(key)
-            if changed:
-                self._watch(entry)
-            return changed
+            return self._logged.settle(key)[2]
 
     def retain(self, just_put: str | None = None, *, ended: bool = False) -> None:
         """Let go of what expired, is beyond the numbers in force, or over the cap (R1, R2).
@@ -238,12 +237,12 @@ class Tier:
 
     def _retain(self, just_put: str | None, ended: bool) -> None:
         keep, now_us = self.in_force, self._context.clock.boot_us()
-        expired = self.table.pop_expired(now_us)
         try:
+            expired = self.table.pop_expired(now_us)
             self._let_go(expired, "expired", "retention", deletes=keep.delete)
-        finally:
-            for entry in filter(None, map(self.entry, expired if keep.delete else ())):
-                self._watch(entry)
+        except BaseException:  # refused, or interrupted: what is still there is told again
+            until_done(self.table.watch_all)
+            raise
         excess = in_excess(self.table, keep, ended=ended)
         self._let_go(excess, "oldest", "retention", deletes=keep.delete)
         self._fit(just_put)
@@ -294,7 +293,6 @@ class Tier:
             value_bytes = 0 if entry.value is ABSENT else deep_bytes(entry.value)
             entry.bytes = resident_bytes(entry, value_bytes)
             self.table.add(entry)
-            self._watch(entry)
         self.changes.give_back(changes, self.table.entries)
 
     def _load(self, key: str, *, keep: bool) -> Any:
@@ -322,11 +320,6 @@ class Tier:
     def _forget(self, key: str) -> None:
         self._logged.delete(key)
         self._unlogged.forget(key)
-
-    def _watch(self, entry: Entry) -> None:
-        lives_us = ttl_us(entry, self.keep)
-        if lives_us is not None:
-            self.table.watch(entry, lives_us)
 
     def _fit(self, spare: str | None) -> None:
         """Let the oldest values leave memory while the tier is over its cap (R2)."""

@@ -175,7 +175,7 @@ def test_only_a_regular_file_is_recorded(tmp_path: Path, kind: str) -> None:
         odd.symlink_to("real")
     else:
         os.mknod(odd, 0o600 | stat.S_IFSOCK)
-    with pytest.raises(UsageError, match="odd in the workspace .* is no regular file"):
+    with pytest.raises(UsageError, match=r"odd in the workspace .* is no regular file"):
         desk.workspace.wrote("odd")
     assert len(desk.records("file")) == 1
     with pytest.raises(FileNotFoundError):
@@ -194,7 +194,7 @@ def test_a_link_to_what_was_written_is_not_what_was_written(tmp_path: Path) -> N
 def test_a_workspace_in_the_run_directory_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "run")
     options = RunOptions(agent="a", workspace=tmp_path / place)
-    with pytest.raises(UsageError, match="lies in the run directory .*: name a folder beside it"):
+    with pytest.raises(UsageError, match=r"lies in the run directory .*: name a folder beside it"):
         Run.open(tmp_path / "run", options)
     assert not (tmp_path / "run").exists()
 
