@@ -25,6 +25,9 @@ from memwatch.agent.recovery.report import FileState, Progress, Report
 from memwatch.agent.recovery.state import State
 from memwatch.agent.recovery.workspace import compare_files
 
+_LOOKS = 5
+"""Attempts while the agent, alive, prunes what is being read."""
+
 
 def recover(
     run_dir: Path,
@@ -46,11 +49,11 @@ def recover(
     began = time.perf_counter()
     known = Types(types)
     with _no_cyclic_collection():
-        attempt = Attempt(Place(run_dir, progress), verify_blobs=verify_blobs)
-        attempt.run()
-        if attempt.overtaken():  # its agent pruned what was being read: look again, once
+        for _ in range(_LOOKS):
             attempt = Attempt(Place(run_dir, progress), verify_blobs=verify_blobs)
             attempt.run()
+            if not attempt.overtaken():
+                break
     state = attempt.state(known)
     files: tuple[FileState, ...] = ()
     if workspace is not None:
