@@ -33,9 +33,9 @@ from memwatch.agent.recovery.state import State
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import LogError
-from memwatch.domain.record import Record
 from memwatch.wal.codec import DamagedLineError, decode
 from memwatch.wal.manifest import parse_run
+from memwatch.wal.segment import delta_range, full_lsn
 from tests.agent.reading import read_log
 from tests.faults.forgetful_disk import ForgetfulDisk
 from tests.faults.killing_files import MOMENTS, KillingFiles
@@ -73,8 +73,8 @@ class Tally(Struct):
     """Starts that came to their end before their call did."""
     exact: int = 0
     """Recoveries that were compared at the very record that came last."""
-    one_back: int = 0
-    """Recoveries whose last record had no note yet: compared without it as well."""
+    earlier: int = 0
+    """Recoveries whose last records had no note yet: compared as of the last one that has."""
     unlucky: int = 0
     """Power losses that left records which were not durable, and not what they need."""
     without_newest: int = 0
@@ -194,7 +194,7 @@ def _check(home: Path, chance: random.Random, tally: Tally, *, power_loss: bool)
         (home / "safe").rename(home / "disk")
         tally.unlucky += 1
         durable = max(int((home / "durable").read_text()), *notes.durable, 0)
-        _cut(run / "wal", durable)
+        _cut(run, durable)
         if not durable:  # it begins anew
             shutil.rmtree(run)
             run.mkdir()
@@ -216,18 +216,15 @@ def _check(home: Path, chance: random.Random, tally: Tally, *, power_loss: bool)
         tally.without_newest += 1
     noted = max((lsn for lsn in notes.states if lsn <= state.last_lsn), default=0)
     behind = [r for r in read_log(run / "wal")[0] if noted < r.lsn <= state.last_lsn]
-    changes = [record for record in behind if record.kind in CHANGES]
     if not noted:
         tally.unchecked += 1
-    elif not changes:
+    elif not any(record.kind in CHANGES for record in behind):
         _compare(state, notes.states[noted], report)
         tally.exact += 1
-    elif len(changes) == 1 and changes[0] is behind[-1]:
-        checked = _check_without(home, changes[0], notes.states[noted], power_loss=power_loss)
-        tally.one_back += checked
-        tally.unlucky += not checked
+    elif _check_earlier(home, noted, notes.states[noted], power_loss=power_loss):
+        tally.earlier += 1
     else:
-        tally.unchecked += 1
+        tally.unlucky += 1
 
 
 def _check_reach(last_lsn: int, notes: Notes, *, power_loss: bool) -> None:
@@ -247,22 +244,22 @@ def _check_older(home: Path, state: State, full: str) -> None:
         _compare(older, state_hash(state.tiers, state.journal), report)
 
 
-def _check_without(home: Path, last: Record, expected: str, *, power_loss: bool) -> bool:
-    """Recover a copy that lacks the newest record; False where bad luck leaves nothing to check."""
+def _check_earlier(home: Path, lsn: int, expected: str, *, power_loss: bool) -> bool:
+    """Recover a copy that ends with a record; False where bad luck leaves nothing to check."""
     with _copy(home) as copy:
-        _cut(copy / "wal", last.lsn - 1)
+        _cut(copy, lsn)
         if power_loss and not _is_fine(recover(copy)[1]):
             return False
         state, report = _recover(copy)
-        if state.last_lsn != last.lsn - 1:
-            raise WrongError(f"without record {last.lsn} the recovery ends at {state.last_lsn}")
+        if state.last_lsn != lsn:
+            raise WrongError(f"cut behind record {lsn} the recovery ends at {state.last_lsn}")
         _compare(state, expected, report)
     return True
 
 
-def _cut(wal: Path, last_lsn: int) -> None:
-    """Take away all records behind one, and what is no whole record."""
-    for segment in wal.iterdir():
+def _cut(run: Path, last_lsn: int) -> None:
+    """Take away all behind a record: others, what is none, and checkpoints that reach further."""
+    for segment in (run / "wal").iterdir():
         kept = b""
         for line in segment.read_bytes().splitlines(keepends=True):
             with suppress(DamagedLineError):
@@ -271,6 +268,13 @@ def _cut(wal: Path, last_lsn: int) -> None:
             segment.write_bytes(kept)
         else:
             segment.unlink()
+    for checkpoint in run.glob("checkpoints/*"):
+        reached = full_lsn(checkpoint.name)
+        span = delta_range(checkpoint.name)
+        if reached is not None and reached > last_lsn:
+            shutil.rmtree(checkpoint)
+        elif span is not None and span[1] > last_lsn:
+            checkpoint.unlink()
 
 
 @contextmanager
