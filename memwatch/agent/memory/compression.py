@@ -10,8 +10,10 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from threading import Thread
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -267,10 +269,20 @@ def _zstd_compressor(level: int) -> Compressor:
 
 @cache
 def _zstd() -> Any:
-    """Return the module, or None; importing takes milliseconds."""
+    """Return the module, or None; importing takes milliseconds.
+
+    It is done by a thread, as none but the main one is interrupted (Ctrl-C): an interrupt in an
+    import may leave the module's lock taken for ever, and whoever compresses next waits for it.
+    """
+    found: list[Any] = []
+    thread = Thread(target=_import_zstd, args=(found,), name="memwatch-import", daemon=True)
+    thread.start()
+    thread.join()
+    return found[0] if found else None
+
+
+def _import_zstd(found: list[Any]) -> None:
     for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return import_module(name)
-        except ImportError:
-            continue
-    return None
+        with suppress(ImportError):
+            found.append(import_module(name))
+            return

@@ -6,6 +6,7 @@ import gzip
 import random
 import subprocess
 import sys
+import threading
 import tracemalloc
 import zlib
 from collections.abc import Iterator
@@ -251,3 +252,17 @@ def test_the_method_that_is_done_first_is_chosen(case: str) -> None:
 def test_without_zstd_gzip_is_measured(either: str) -> None:
     assert choose(TEXT, 1e6).suffix == (".gz" if either == "without zstd" else ".zst")
     assert choose(NOISE, 1e9).suffix == ""
+
+
+def test_zstd_is_imported_where_no_interrupt_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    importers: list[threading.Thread] = []
+
+    def watched(name: str) -> Any:
+        importers.append(threading.current_thread())
+        return import_module(name)
+
+    monkeypatch.setattr(compression, "import_module", watched)
+    compression._zstd.cache_clear()
+    compression.pack(b"x" * 10_000)
+    assert importers
+    assert threading.main_thread() not in importers
