@@ -24,7 +24,7 @@ from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import Entry
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
-from memwatch.domain.errors import LogError, MemwatchError
+from memwatch.domain.errors import LogError, MemwatchError, UnkeepableError
 from memwatch.domain.text import inert
 from memwatch.wal.segment import CHECKPOINT_DIR
 
@@ -191,8 +191,14 @@ class Chain:
                 with self._tiers.lock:
                     if self._tiers[tier].entry(entry.key) is entry:
                         self._tiers[tier].log_mutation(entry.key)
+            except UnkeepableError as error:
+                why = f"{error}; it was changed in place: put it again"
+                about = {"kind": "changed_in_place", "message": why, "tier": tier, "key": entry.key}
+                with suppress(LogError):
+                    self._context.record("error", about)
+                refusal = refusal or why
             except MemwatchError as error:
-                refusal = str(error)
+                refusal = refusal or str(error)
         return refusal
 
     def _aborted(self, captured: Captured, reason: str) -> Outcome:

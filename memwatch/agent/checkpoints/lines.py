@@ -71,7 +71,8 @@ class Lines:
         self.changed: list[tuple[str, Entry]] = []
         """Values changed in place, whose logged text nobody knows any more."""
         self.drifting: list[tuple[str, Entry]] = []
-        """Values changed in place since they were put, whose logged text is known."""
+        """Values changed in place since they were put, whose logged text is known: that is saved,
+        also where the change made the value one that no text can be made of."""
         self.persisted = self.unpersisted = 0
         """Rebuildable values that were persisted, and those that no text can be made of."""
 
@@ -177,6 +178,9 @@ class Lines:
         if shadow is not None:
             self.drifting.append((tier, entry))
             return shadow
+        if blob is not None and self._blobs.holds(blob):
+            self.drifting.append((tier, entry))
+            return None
         self.changed.append((tier, entry))
         return b"null"
 

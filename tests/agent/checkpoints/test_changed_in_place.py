@@ -120,3 +120,59 @@ def test_a_large_value_changed_in_place_is_found_too(bench: Bench) -> None:
     assert bench.checkpoints.take("full").committed
     bench.check()
     assert bench.recover()[0]["recent"]["h"] == {"text": "y" * 5000}
+
+
+def hold_itself(value: dict[str, Any]) -> None:
+    value["self"] = value
+
+
+def hold_nan(value: dict[str, Any]) -> None:
+    value["loss"] = float("nan")
+
+
+def hold_an_object(value: dict[str, Any]) -> None:
+    value["file"] = object()
+
+
+SPOIL = (hold_itself, hold_nan, hold_an_object)
+
+
+@pytest.mark.parametrize("spoil", SPOIL)
+@pytest.mark.parametrize("kind", ["full", "incremental"])
+def test_a_value_that_became_unkeepable_is_saved_as_it_was_logged(
+    bench: Bench, kind: Kind, spoil: Callable[[dict[str, Any]], None]
+) -> None:
+    bench.tiers["recent"].put("other", 1)
+    bench.checkpoints.take("full")
+    value: dict[str, Any] = {"text": "x" * 5_000}
+    bench.tiers["recent"].put("large", value)
+    spoil(value)
+    bench.tiers["recent"].put("other", 2)
+    for _ in range(2):
+        assert bench.checkpoints.take(kind).committed
+    assert bench.recover()[0]["recent"]["large"] == {"text": "x" * 5_000}
+    bench.check()
+    told = bench.records("error")[0]
+    assert (told.text("tier"), told.text("key")) == ("recent", "large")
+    assert "put it again" in told.text("message")
+    bench.tiers["recent"].put("large", {"text": "y" * 5_000})
+    assert bench.checkpoints.take(kind).committed
+    bench.check()
+
+
+@pytest.mark.parametrize("spoil", SPOIL)
+def test_one_whose_text_nobody_has_any_more_is_named(
+    bench: Bench, spoil: Callable[[dict[str, Any]], None]
+) -> None:
+    value: dict[str, Any] = {"n": 1}
+    bench.tiers["recent"].put("small", value)
+    spoil(value)
+    outcome = bench.checkpoints.take("full")
+    assert not outcome.committed
+    assert "'small' of tier recent" in outcome.reason
+    assert "put it again" in outcome.reason
+    (abort,) = bench.records("checkpoint.abort")
+    assert "put it again" in abort.text("reason")
+    bench.tiers["recent"].put("small", {"n": 2})
+    assert bench.checkpoints.take("full").committed
+    bench.check()
