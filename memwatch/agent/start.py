@@ -17,6 +17,7 @@ from memwatch.agent.memory.entry import Keep
 from memwatch.agent.options import RunOptions
 from memwatch.agent.past import run_drafts
 from memwatch.domain.clock import Clock
+from memwatch.domain.errors import LogError
 from memwatch.host.process import identity_of
 from memwatch.wal.manifest import RunManifest
 from memwatch.wal.segment import FORMAT, RUN_FILE
@@ -37,7 +38,7 @@ def new_start_id() -> str:
 def introduce(
     context: Context, options: RunOptions, operations: Mapping[str, Operation]
 ) -> dict[str, Any]:
-    """Write `run.json`; returns the members of `run.begin`. Raises OSError."""
+    """Write `run.json`; returns the members of `run.begin`. Raises LogError."""
     me, pid = identity_of(os.getpid()), os.getpid()
     limit = options.memory_limit_bytes
     limits = {} if limit is None else {"memory_bytes": limit}
@@ -60,7 +61,13 @@ def introduce(
     text = msgspec.json.format(msgspec.json.encode(manifest))
     for draft in run_drafts(context.path):
         context.files.discard(draft)
-    context.files.replace(context.path / RUN_FILE, text)
+    try:
+        context.files.replace(context.path / RUN_FILE, text)
+    except OSError as error:
+        raise LogError(
+            f"cannot write {context.path / RUN_FILE}: {error.strerror}; the run did not start, and "
+            "what is in its directory is as it was"
+        ) from error
     return {
         "run_id": context.run_id,
         "start_id": context.start_id,
