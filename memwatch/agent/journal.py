@@ -13,12 +13,12 @@ to none:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from memwatch.agent.receipt import Receipt, until_done
+from memwatch.host.forked import new_rlock
 
 Members = dict[str, Any]
 Line = tuple[int, str, Members]
@@ -43,7 +43,7 @@ class Journal:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = new_rlock()
         """A run sets it to that of its tiers: a checkpoint sees both at the same lsn."""
         self.freed: Callable[[str, int], None] = lambda _sha, _lsn: None
         """Called by `log` for a reference to a blob that a record ended."""

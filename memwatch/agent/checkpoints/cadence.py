@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Literal
 
 from msgspec import Struct
+
+from memwatch.host.forked import new_lock
 
 Kind = Literal["full", "incremental", "experiment"]
 """`experiment` is an incremental one that holds the rebuildable values of the current one too."""
@@ -38,7 +39,7 @@ class Schedule:
 
     def __init__(self, cadence: Cadence, now_us: int) -> None:
         self._cadence = cadence
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._has_base = self._owes_full = False
         self._chain_bytes = self._since_any = self._since_full = 0
         self._any_us = self._full_us = now_us

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+
+from memwatch.host.forked import new_lock
 
 Result: TypeAlias = dict[str, Any]
 
@@ -43,7 +44,7 @@ class Later:
         self.cancelled = False
         """Nobody waits for it any more: its deadline passed."""
         self.when_cancelled: Callable[[], object] = lambda: None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._end: tuple[str, str, Result] | None = None
         self._tell: Callable[[str, str, Result], None] | None = None
 

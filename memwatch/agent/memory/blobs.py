@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import stat
-import threading
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
@@ -23,6 +22,7 @@ from memwatch.agent.files import Files
 from memwatch.agent.memory.compression import pack, unpack
 from memwatch.agent.memory.entry import Blob, Text
 from memwatch.domain.errors import DamagedError, LogError
+from memwatch.host.forked import new_lock
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
@@ -38,8 +38,8 @@ class BlobStore:
         self._folder = folder
         self._files = files
         self._owner = os.getpid()
-        self._lock = threading.Lock()
-        self._sync_lock = threading.Lock()
+        self._lock = new_lock()
+        self._sync_lock = new_lock()
         self._made = False
         self._drafts = 0
         self._stored: dict[str, int] = {}

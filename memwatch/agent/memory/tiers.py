@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
@@ -20,6 +19,7 @@ from memwatch.agent.memory.summary import SUMMARY_PREFIX, Summaries, Summarize
 from memwatch.agent.memory.tier import Shared, Tier
 from memwatch.agent.memory.values import Types
 from memwatch.domain.errors import ReadOnlyError, UnkeepableError, UsageError
+from memwatch.host.forked import new_rlock
 from memwatch.wal.checkpoint_format import tier_file
 
 __all__ = ["INLINE_BYTES", "Capture", "Entry", "Keep", "Purged", "Recorder", "Tier", "Tiers"]
@@ -57,7 +57,7 @@ class Tiers(Mapping[str, Tier]):
         Raises UsageError for a tier that no file can be named by, or that is demoted to one that
         does not exist.
         """
-        self.lock = threading.RLock()
+        self.lock = new_rlock()
         """Held while a state is read that must fit together."""
         self._context = context
         self._summaries = Summaries(summarize)

@@ -11,7 +11,6 @@ is in doubt. One that failed was answered with an exception, and is made again.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
@@ -26,6 +25,7 @@ from memwatch.agent.memory.entry import Blob
 from memwatch.agent.memory.values import Types, digest
 from memwatch.domain.errors import CallInDoubtError, LogError, UnkeepableError
 from memwatch.domain.text import sayable
+from memwatch.host.forked import new_lock
 
 Outcome = TypeVar("Outcome")
 InDoubt = Literal["raise", "repeat"]
@@ -66,7 +66,7 @@ class Calls:
         self._sync = sync
         self._start = start_id[:8]
         self._numbers = count(1)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._past = [call for call in journal.calls() if call.get("state") != "failed"]
         self._used: set[str] = set()
 

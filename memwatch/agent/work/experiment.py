@@ -6,7 +6,6 @@ any thread that come meanwhile belong to it.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -22,6 +21,7 @@ from memwatch.agent.work.block import Block
 from memwatch.domain.errors import LogError
 from memwatch.domain.record import LARGEST
 from memwatch.domain.text import sayable
+from memwatch.host.forked import new_lock
 
 Status = Literal["done", "kept", "discarded", "failed", "aborted"]
 _STATUSES = get_args(Status)
@@ -94,7 +94,7 @@ class Experiments:
         self._began_us = 0
         self._block: Callable[[], ExperimentBlock | None] = lambda: None
         """The block that holds it, as long as that is there."""
-        self._holding = threading.Lock()
+        self._holding = new_lock()
 
     def begin(self, title: str, phase: str | None, block: ExperimentBlock) -> Experiment:
         """Log and begin; raises RuntimeError while another one is in progress, and LogError."""
