@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from memwatch.agent.context import Context
+from memwatch.agent.control.holder import Holder
 from memwatch.agent.control.holds import Hold
 from memwatch.domain.errors import LogError, ReadOnlyError
 from memwatch.domain.text import inert
@@ -31,8 +32,9 @@ _UNTOLD = 32
 class ExperimentAborted(BaseException):
     """The experiment in progress was aborted from outside; the agent goes on without it.
 
-    Raised at every safe point, step and tool call of the experiment's thread until the experiment
-    has ended. Let it pass: `with run.experiment(...)` takes it.
+    Raised at every safe point, step and tool call of the experiment's thread (in an event loop: of
+    its task and those begun by it) until the experiment has ended. Let it pass:
+    `with run.experiment(...)` takes it, also out of the group of exceptions of a task group.
     """
 
 
@@ -84,7 +86,7 @@ class Mode:
         """Why nothing may change; empty when it may."""
         self._open = threading.Event()
         self._open.set()
-        self._experiment_thread = 0
+        self._holder: Holder | None = None
         self._abort: Abort | None = None
         self._end: End | None = None
         self._over = False
@@ -118,14 +120,14 @@ class Mode:
             await sleep(WAKE_S)
 
     def experiment_began(self) -> None:
-        """Say that an experiment is in progress, in this thread."""
-        self._experiment_thread = threading.get_ident()
+        """Say that an experiment is in progress, in this thread or task."""
+        self._holder = Holder()
         if not self._open.is_set():
             self.look()
 
     def experiment_ended(self) -> None:
         """Say that it has ended: what an abort left to do is done at the next safe point."""
-        self._experiment_thread = 0
+        self._holder = None
         if self._abort is not None or not self._open.is_set():
             self.look()
 
@@ -175,7 +177,7 @@ class Mode:
         """
         abort = self._abort
         if abort is not None and abort.number == self._context.experiment:
-            if self._experiment_thread == threading.get_ident():
+            if self._holder is not None and self._holder.is_here():
                 raise ExperimentAborted("the experiment was aborted from outside")
         elif abort is not None and whole:
             self._finish_abort(abort)

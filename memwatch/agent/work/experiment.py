@@ -197,13 +197,22 @@ class ExperimentBlock(Block[Experiment]):
         """End, and come to a safe point."""
         experiment, hooks = self._experiment, self._experiments.hooks
         assert experiment is not None
-        swallow = isinstance(error, hooks.aborting)
+        rest = _without(error, hooks.aborting)
         if error is not None:
-            experiment.status = "failed" if isinstance(error, Exception) else "aborted"
-        if error is None or swallow:
+            experiment.status = "failed" if isinstance(rest, Exception) else "aborted"
+        if rest is None:
             self._experiments.end(experiment)
             hooks.safe_point()
-        else:
-            with suppress(LogError):  # what happened inside matters more
-                self._experiments.end(experiment)
-        return swallow
+            return error is not None
+        with suppress(LogError):  # what happened inside matters more
+            self._experiments.end(experiment)
+        if rest is not error:
+            raise rest
+        return False
+
+
+def _without(error: BaseException | None, aborting: type[BaseException]) -> BaseException | None:
+    """Return what is left of an exception, or a group of them, without the abort."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(aborting)[1]
+    return None if isinstance(error, aborting) else error
