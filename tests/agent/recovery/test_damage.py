@@ -78,24 +78,6 @@ def test_all_checkpoints_gone_and_the_log_still_says_it_all(run: Builder) -> Non
     assert says(report.damaged, str(run.base), "missing")
 
 
-def test_without_a_log_the_newest_full_checkpoint_that_is_whole_is_all_there_is(
-    run: Builder,
-) -> None:
-    shutil.rmtree(run.path / "wal")
-    newest, older = sorted((run.path / "checkpoints").glob("full-*"), reverse=True)
-    report = recovered(run)
-    assert (report.full, report.lossy) == (newest.name, True)
-    assert report.last_lsn == int(newest.name.removeprefix("full-"))
-    assert says(report.lost, "the log is gone", newest.name, "all that came after it is lost")
-    (newest / "MANIFEST.json").unlink()
-    assert recovered(run).full == older.name
-    shutil.rmtree(run.path / "checkpoints")
-    (run.path / "checkpoints/full-1").mkdir(parents=True)
-    report = recovered(run)
-    assert (report.full, report.last_lsn) == (None, 0)
-    assert says(report.lost, "the log is gone", "nothing is left")
-
-
 def test_log_and_increment_of_a_range_both_damaged(run: Builder) -> None:
     path = sorted((run.path / "checkpoints").glob("delta-*"))[-2]
     _flip_middle(path)
