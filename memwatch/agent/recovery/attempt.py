@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 from memwatch.agent.memory.values import Types
@@ -19,6 +21,7 @@ from memwatch.agent.recovery.report import FileState, Report, Resume
 from memwatch.agent.recovery.state import State
 from memwatch.agent.recovery.tail import Hole, Tail
 from memwatch.domain.errors import DamagedError, RecoveryError
+from memwatch.host.lock import RUN_LOCK, holder
 from memwatch.wal.framing import Framer, Line
 from memwatch.wal.manifest import parse_run
 from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, RUN_FILE, delta_range, full_lsn
@@ -35,8 +38,10 @@ class Attempt:
         self._verify_blobs = verify_blobs
         self._account = Account()
         self._blobs = BlobReader(place)
+        self._checkpoints = place.names(CHECKPOINT_DIR)  # before the log, which reaches further
         self._log = Log(place, self._run_id())
-        self._checkpoints = place.names(CHECKPOINT_DIR)
+        self._is_going_on = _is_held(place.path / RUN_LOCK)
+        """Whether another process, alive, writes there."""
         self._replayer = Replayer(self._blobs)
         self._full: Commit | None = None
         self._deltas: list[Commit] = []
@@ -225,14 +230,20 @@ class Attempt:
         self._replayer.commit(delta.last_lsn, used=True)
 
     def _say_unused(self) -> None:
-        """Name what lies among the checkpoints and is none: half-written, or never committed."""
+        """Name what lies among the checkpoints and is none: half-written, or never committed.
+
+        While the run's agent lives that is one in progress.
+        """
         newest = self._full.last_lsn if self._full else 0
         for name in self._checkpoints:
             last_lsn = full_lsn(name) or (delta_range(name) or (0, 0))[1]
+            why = ""
             if name.endswith(".draft"):
-                self._account.damaged.add(f"{CHECKPOINT_DIR}/{name} is not finished: not used")
+                why = "is not finished"
             elif last_lsn > newest and name.removesuffix(".wal") not in self._log.commits:
-                self._account.damaged.add(f"{CHECKPOINT_DIR}/{name} was never committed: not used")
+                why = "was never committed"
+            if why and not self._is_going_on:
+                self._account.damaged.add(f"{CHECKPOINT_DIR}/{name} {why}: not used")
             if last_lsn > self._replayer.last_lsn and not self._account.lost:
                 self._account.lost.add(
                     f"the end of the log is gone: it stops at lsn {self._replayer.last_lsn}, and "
@@ -249,3 +260,10 @@ class Attempt:
             experiments_since_full=replayer.ended_since_full,
             full_due=lossy or self._fell_back,
         )
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        return holder(lock) not in (None, os.getpid())
+    except OSError:  # whatever lies there is no lock
+        return False
