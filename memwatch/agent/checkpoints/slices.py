@@ -10,7 +10,6 @@ import gc
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -32,26 +31,6 @@ def breathe() -> None:
     time.sleep(_REST_S)
 
 
-@contextmanager
-def made_old() -> Iterator[None]:
-    """Let lists made inside count as old for the cyclic collector.
-
-    It walks young objects often: a list of a million entries made now would hold up the agent by
-    a tenth of a second, twice. The two calls move what is young into the oldest generation, unless
-    the program itself keeps objects frozen.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-        if not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def slices(items: Iterable[_Item], size: int = SLICE) -> Iterator[list[_Item]]:
     """Yield the items in order, some at a time."""
     source = iter(items)
@@ -66,8 +45,11 @@ def in_order(items: Collection[_Item], key: Callable[[_Item], Any]) -> Iterator[
         yield sorted(items, key=key)
         return
     pivots = _pivots(items, key)
-    with made_old():
-        buckets: list[list[_Item]] = [[] for _ in range(len(pivots) + 1)]
+    buckets: list[list[_Item]] = [[] for _ in range(len(pivots) + 1)]
+    if gc.isenabled():
+        # Full they would be walked twice on their way to the oldest generation: with a million
+        # entries that holds up the agent for a tenth of a second each time. They are empty now.
+        gc.collect(1)
     for some in slices(items):
         for item in some:
             buckets[bisect_right(pivots, key(item))].append(item)
