@@ -15,6 +15,9 @@ RELIEF = 0.9
 RISE_BELOW = 0.75
 """A lowered number rises again only as far as it would fill this share of the cap: hysteresis."""
 
+RISE_STEP = 1.25
+"""And only to that many times what it is, or to what is configured: not a little each time."""
+
 LEAST_MEASURED = 2
 """Experiments, or entries, that a mean is taken of."""
 
@@ -87,7 +90,8 @@ class Adaptation:
 def _fitting(now: int, configured: int, mean_bytes: float, cap_bytes: int) -> int:
     if now * mean_bytes > cap_bytes:
         return max(int(RELIEF * cap_bytes / mean_bytes), 1)
-    return max(now, min(configured, int(RISE_BELOW * cap_bytes / mean_bytes)))
+    wanted = min(configured, int(RISE_BELOW * cap_bytes / mean_bytes))
+    return wanted if wanted >= min(configured, RISE_STEP * now) else now
 
 
 def _why(what: str, mean_bytes: float, cap_bytes: int, now: int, wanted: int) -> str:

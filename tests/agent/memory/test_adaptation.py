@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 from memwatch.agent.memory.entry import Keep
@@ -47,6 +48,21 @@ def test_numbers_do_not_flap_where_they_just_fit(hold: Hold) -> None:
     assert set(experiments(held, [28_000] * 5)) == {2}  # a third would fit, but barely
     assert len(held.records("retention")) == 1
     assert experiments(held, [20_000] * 5)[-1] == 3
+
+
+def test_sizes_that_vary_move_the_numbers_now_and_then_not_each_time(hold: Hold) -> None:
+    held = hold({"w": Keep(count=200, bytes=450_000)})
+    chance = random.Random(3)
+    for number in range(1, 201):
+        held.context.experiment = number
+        size = 300_000 if number // 10 % 2 else 30_000  # light and heavy phases by turns
+        for part in range(10):
+            held.tier.put(f"{number}/{part}", "x" * int(size * chance.uniform(0.02, 0.03)))
+        held.tiers.experiment_ended()
+    changes = [record.members for record in held.records("retention")]
+    rises = [change for change in changes if change["new"] > change["old"]]
+    assert 5 < len(rises) < 40
+    assert all(change["new"] >= 1.25 * change["old"] for change in rises)
 
 
 def test_one_always_stays(hold: Hold) -> None:
