@@ -8,7 +8,7 @@ A line is one JSON object in UTF-8, at most 16 MB (10^6), ended by a line feed:
 `t`    wall time, an integer of microseconds since the epoch, UTC
 `m`    CLOCK_BOOTTIME, an integer of microseconds: order and rates use it
 `k`    the kind of record, text
-`x`    number of the experiment in progress, where there is one
+`x`    number of the experiment in progress, an integer from 1, where there is one
 `th`   thread (sub-agent), absent for the main one
 `crc`  always the last member: CRC-32 (as zlib computes it) of all bytes of the line before
        `,"crc"`, eight lower-case hexadecimal digits
@@ -19,6 +19,54 @@ last bytes are not `,"crc":"xxxxxxxx"}` to the byte, whose checksum differs, whi
 object, which holds a member twice (at any depth), NaN or Infinity, or whose `lsn`, `t`, `m` are
 not integers from 0 (`lsn`: 1) to 2^63 - 2 or `k` not text. A writer stores a number that is not
 finite as null.
+
+Kinds and members that `memwatch.agent` writes (`bytes` and `*_bytes` are bytes, `*_us` are
+microseconds, hashes SHA-256 in hexadecimal; a member that says nothing is left out):
+
+    run.begin          run_id start_id boot agent version pid limits
+    run.end            status reason
+    recovery           full deltas records lost duration_us files
+    experiment.begin   title phase
+    experiment.end     title status metrics duration_us
+    step.begin         id name
+    step.end           id name status duration_us bytes_out
+    tool.begin         id name
+    tool.end           id name status duration_us bytes_out
+    put                tier key bytes tokens importance ttl_us type of, and its content
+    update             tier key bytes tokens importance ttl_us type of, and its content
+    delete             tier key bytes
+    access             tier counts
+    sample             tiers process
+    file               path op hash bytes was blob blob_bytes
+    call               id service request paid state again error type value blob blob_bytes
+    checkpoint.begin   id kind base first_lsn last_lsn
+    checkpoint.commit  id kind base first_lsn last_lsn bytes entries sha256 state_hash duration_us
+                       stall_us experiments open phase persisted unpersisted
+    checkpoint.abort   id kind reason
+    truncate           cause first_lsn last_lsn segments bytes
+    purge.begin        tier how cause
+    purge.end          tier how cause entries freed_bytes persisted dropped deleted duration_us
+                       refused
+    retention          tier what old new why
+    command            id op state detail result origin
+    mode               mode cause
+    error              kind message, and what the agent adds
+    note               text
+
+The content of a `put` or `update` is one of: `value`, canonical JSON up to 4 KB; `blob` and
+`blob_bytes`, hash and length of the canonical text in `blobs/`; `rebuildable` (true) with `source`,
+`{"args":{…},"by":"…"}`; for an `update` also `diff`, a list of operations (`memwatch.wal.diff`),
+with `from`, the lsn of the version that it applies to. `bytes` is what the entry holds in memory
+after the change, 0 in a `delete`. `importance` is 0.5 where it is left out. `type` is the class of
+a value that is not plain JSON. `of` is the experiment that the entry counts under, null for none,
+where that is not `x`. Applied in the order of their lsn these three kinds make the state.
+
+`state_hash` is a hash for each tier: over its entries sorted by key, each as
+`key \0 lsn \0 hash of the canonical value or source \n`. `sample.tiers` has `entries`, `bytes`,
+`tokens`, `limit` for each tier, absolute: what tiers hold is told by it, not by sums of puts.
+`call.request` is the hash of the request, `state` one of begun, done, failed; `again` is the call
+of an earlier start that this one repeats or is answered by. `file.op` is write, seen or delete,
+`was` the hash before. `truncate.cause` is checkpoint (segments went) or torn (`bytes` were cut).
 
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """

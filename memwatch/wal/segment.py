@@ -6,8 +6,16 @@
     <run>/checkpoints/delta-<first>-<last>.wal  an incremental one: net changes of that range
     <run>/blobs/<sha256>                      large and persisted values, by hash
     <run>/control/                            spool: commands in, acknowledgements out
+    <run>/run.lock                            locked (flock) by the agent that writes, with its pid
 
-The newest segment is open, the others are sealed and never change.
+The newest segment is open, the others are sealed and never change. Names that begin with a dot are
+drafts: what a writer that died left behind.
+
+A blob is the canonical text of a value (JSON in UTF-8, members sorted, bytes in base64), the
+content of a file, or the outcome of a call: as it is, or compressed as one zstd frame or gzip
+member, which its first bytes tell. Its name is the hash of what was compressed, not of the file.
+Lines are described in `memwatch.wal.codec`, checkpoints in `memwatch.wal.checkpoint_format` and
+`memwatch.wal.manifest`, `control/` in `memwatch.wal.spool_format`.
 """
 
 from __future__ import annotations
