@@ -125,8 +125,9 @@ def _experiment_end(record: Record) -> Told:
 
 
 def _checkpoint_commit(record: Record) -> Told:
-    kind = "full" if record.text("kind") == "full" else "incremental"
-    text = f"{kind} checkpoint"
+    said = record.text("kind")
+    kind = "full" if said == "full" else "incremental"
+    text = "checkpoint of the experiment" if said == "experiment" else f"{kind} checkpoint"
     size = record.number("bytes")
     if size is not None:
         text += f" {bytes_text(size)}"
@@ -150,13 +151,18 @@ def _purge_end(record: Record) -> Told:
         text += f": {entries} entr{'y' if entries == 1 else 'ies'}"
     if freed is not None:
         text += f", {bytes_text(freed)}"
+    refused = inert(record.text("refused"), 80)
+    if refused:
+        return "purge", f"{text}; not all went: {refused}", "warning"
     return "purge", text, "info"
 
 
 def _retention(record: Record) -> Told:
     tier, why = inert(record.text("tier", "?"), 24), inert(record.text("why"), 80)
     old, new = record.members.get("old"), record.members.get("new")
-    return "retention", f"retention of {tier}: {_value(old)} to {_value(new)}, {why}", "notice"
+    what = inert(record.text("what"), 20)
+    change = f"{what} {_value(old)} to {_value(new)}".strip()
+    return "retention", f"retention of {tier}: {change}, {why}", "notice"
 
 
 def _command(record: Record) -> Told | None:
