@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memwatch.agent.checkpoints.checkpointer import Cadence
 from memwatch.agent.control.mode import ExperimentAborted, RunEnded
 from memwatch.agent.control.operation import Later, Operation, RefusedError, Request
 from memwatch.agent.log import LogWriter
@@ -25,6 +24,7 @@ from memwatch.domain.errors import (
     UnkeepableError,
     UsageError,
 )
+from memwatch.domain.policy import Cadence
 from memwatch.host.lock import LockHeldError
 
 if TYPE_CHECKING:

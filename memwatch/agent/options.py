@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import msgspec
 
-from memwatch.agent.checkpoints.checkpointer import Cadence
 from memwatch.agent.control.operation import Operation
 from memwatch.agent.log import Durability
 from memwatch.agent.memory.entry import Entry, Keep
 from memwatch.domain.errors import UsageError
+from memwatch.domain.policy import Cadence
 
 KEEP: Mapping[str, Keep] = {
     "workspace": Keep(count=200, intermediate=True, importance=0.3),

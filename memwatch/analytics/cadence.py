@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from memwatch.config.schema import CheckpointCadence
+from memwatch.domain.policy import Cadence
 
 Kind = Literal["full", "incremental"]
 
@@ -34,7 +34,7 @@ class Due(NamedTuple):
 
 
 def next_due(
-    cadence: CheckpointCadence, grace: float, newest: Since, full: Since | None, chain_bytes: int
+    cadence: Cadence, grace: float, newest: Since, full: Since | None, chain_bytes: int
 ) -> Due:
     """Return what is due next; `full` is None while this start has no full checkpoint."""
     plain: Kind = "full" if full is None else "incremental"

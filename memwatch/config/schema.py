@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from memwatch.domain.policy import Cadence
+
 MB = 1_000_000
 
 
@@ -48,16 +50,6 @@ def usual_retention() -> dict[str, TierRetention]:
         "verified": TierRetention(delete=False, importance=1.0),
         "history": TierRetention(experiments=20),
     }
-
-
-class CheckpointCadence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a checkpoint is due, whichever comes first (requirement R5)."""
-
-    incremental_experiments: int = 3
-    incremental_s: float = 900.0
-    full_experiments: int = 20
-    full_s: float = 7200.0
-    chain_bytes: int = 50 * MB
 
 
 class Windows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +96,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     thresholds: Thresholds = field(default_factory=Thresholds)
     retention: dict[str, TierRetention] = field(default_factory=usual_retention)
     """By tier; a file changes what it names, of the tiers that it names."""
-    checkpoints: CheckpointCadence = field(default_factory=CheckpointCadence)
+    checkpoints: Cadence = Cadence()
     windows: Windows = field(default_factory=Windows)
     lights: Lights = field(default_factory=Lights)
     probe: Probe = field(default_factory=Probe)

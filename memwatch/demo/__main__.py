@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from memwatch.agent import Cadence, Keep, Operation, Run, RunOptions
+from memwatch.agent import Keep, Operation, Run, RunOptions
 from memwatch.config.load import load_profile
 from memwatch.config.schema import Profile, TierRetention
 from memwatch.demo.builders import Builders
@@ -106,14 +106,13 @@ def run_options(
 ) -> RunOptions:
     """Return what the demo opens its run with."""
     keep = {name: profile.retention.get(name, TierRetention()) for name in profile.tiers}
-    due = profile.checkpoints
     return RunOptions(
         agent="demo",
         profile=profile.name,
         memory_limit_bytes=limit,
         keep={name: Keep(**structs.asdict(what)) for name, what in keep.items()},
         share_cap=profile.share_cap,
-        cadence=Cadence(**structs.asdict(due)),
+        cadence=profile.checkpoints,
         operations=operations or {},
         types=TYPES,
         builders=Builders(corpus).by_name(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from memwatch.config.schema import CheckpointCadence
+from memwatch.domain.policy import Cadence
 from memwatch.domain.sample import TreeSample
 from memwatch.domain.snapshot import Checkpoints
 from memwatch.ingest.checkpoint_scan import OnDisk
@@ -13,7 +13,7 @@ from memwatch.runtime.views.checkpoint_view import cadence_of
 from tests.builders import tiers
 from tests.runtime.watched import BOOT, MANIFEST, MB, Watched
 
-CADENCE = CheckpointCadence(
+CADENCE = Cadence(
     incremental_s=20, full_s=90, full_experiments=12, chain_bytes=5000, incremental_experiments=3
 )
 

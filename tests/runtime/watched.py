@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from memwatch.config.schema import CheckpointCadence, Lights, Probe, Profile, Windows
+from memwatch.config.schema import Lights, Probe, Profile, Windows
 from memwatch.domain.clock import ManualClock
+from memwatch.domain.policy import Cadence
 from memwatch.domain.record import Record
 from memwatch.domain.sample import TreeSample
 from memwatch.domain.snapshot import GuardInfo, Snapshot
@@ -41,7 +42,7 @@ class Watched:
                 "windows": Windows(growth_s=(10.0, 60.0, 600.0)),
                 "probe": Probe(period_s=1.0),
                 "lights": Lights(step_watch_s=15, step_warn_s=40),
-                "checkpoints": CheckpointCadence(incremental_s=20.0),
+                "checkpoints": Cadence(incremental_s=20.0),
                 **settings,
             }
         )

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from memwatch.domain.policy import Cadence
 from memwatch.host.forked import new_lock
 
 Kind = Literal["full", "incremental", "experiment"]
@@ -14,16 +15,6 @@ Kind = Literal["full", "incremental", "experiment"]
 RETRY_S = 10.0
 """After a failure the next attempt waits this long, then twice as long, up to an hour."""
 _LONGEST_RETRY_S = 3600.0
-
-
-class Cadence(Struct, frozen=True, kw_only=True):
-    """When a checkpoint is due, whichever comes first (R5)."""
-
-    incremental_experiments: int = 3
-    incremental_s: float = 900.0
-    full_experiments: int = 20
-    full_s: float = 7200.0
-    chain_bytes: int = 50_000_000
 
 
 class Mark(Struct, frozen=True):

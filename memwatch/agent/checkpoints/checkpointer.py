@@ -19,7 +19,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, Literal, overload
 
-from memwatch.agent.checkpoints.cadence import Cadence, Kind, Mark, Schedule
+from memwatch.agent.checkpoints.cadence import Kind, Mark, Schedule
 from memwatch.agent.checkpoints.capture import Captured
 from memwatch.agent.checkpoints.chain import Chain, Outcome, words
 from memwatch.agent.checkpoints.turn import Turn
@@ -28,8 +28,9 @@ from memwatch.agent.journal import Journal
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
+from memwatch.domain.policy import Cadence
 
-__all__ = ["Cadence", "Checkpointer", "Kind", "Outcome"]
+__all__ = ["Checkpointer", "Kind", "Outcome"]
 
 LOOK_S: Final = 1.0
 """How often the thread looks whether one became due by time."""

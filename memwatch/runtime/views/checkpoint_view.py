@@ -11,8 +11,9 @@ from memwatch.analytics.cadence import Due, Since, next_due
 from memwatch.analytics.checkpoint_fold import Saved
 from memwatch.analytics.tally import Sums
 from memwatch.analytics.told import Instant
-from memwatch.config.schema import CheckpointCadence, Lights
+from memwatch.config.schema import Lights
 from memwatch.domain.drill import Drill
+from memwatch.domain.policy import Cadence
 from memwatch.domain.record import figure
 from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
 from memwatch.runtime.views.ring import Ring
@@ -32,7 +33,7 @@ class _Chain(NamedTuple):
     """Committed ones that are not on disk."""
 
 
-def cadence_of(manifest: RunManifest, usual: CheckpointCadence) -> CheckpointCadence:
+def cadence_of(manifest: RunManifest, usual: Cadence) -> Cadence:
     """Return the cadence that the agent acts by: what it states, else what its profile says."""
     stated = {
         name: type(getattr(usual, name))(value)
@@ -50,7 +51,7 @@ def _is_span(value: object) -> bool:
 class CheckpointView:
     """Reads the ring's checkpoints against the cadence of R5."""
 
-    def __init__(self, ring: Ring, cadence: CheckpointCadence, lights: Lights) -> None:
+    def __init__(self, ring: Ring, cadence: Cadence, lights: Lights) -> None:
         self._ring = ring
         self._grace = lights.checkpoint_grace
         self.cadence = cadence

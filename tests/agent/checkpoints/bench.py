@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memwatch.agent.checkpoints.checkpointer import Cadence, Checkpointer
+from memwatch.agent.checkpoints.checkpointer import Checkpointer
 from memwatch.agent.checkpoints.state_hash import state_hash
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
@@ -21,6 +21,7 @@ from memwatch.agent.recovery.recover import recover
 from memwatch.agent.recovery.report import Report
 from memwatch.agent.recovery.state import State
 from memwatch.domain.clock import ManualClock
+from memwatch.domain.policy import Cadence
 from memwatch.domain.record import Record
 from memwatch.wal.manifest import RunManifest
 from tests.agent.reading import read_log

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memwatch.agent.checkpoints.cadence import Cadence, Schedule
+from memwatch.agent.checkpoints.cadence import Schedule
+from memwatch.domain.policy import Cadence
 from tests.agent.checkpoints.bench import Bench
 from tests.waiting import until
 
