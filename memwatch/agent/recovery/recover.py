@@ -16,6 +16,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 
 from memwatch.agent.memory.values import Types
@@ -30,7 +31,7 @@ _LOOKS = 5
 
 
 def recover(
-    run_dir: Path,
+    run_dir: str | PathLike[str],
     *,
     types: Iterable[type] = (),
     progress: Callable[[Progress], None] | None = None,
@@ -50,7 +51,7 @@ def recover(
     known = Types(types)
     with _no_cyclic_collection():
         for _ in range(_LOOKS):
-            attempt = Attempt(Place(run_dir, progress), verify_blobs=verify_blobs)
+            attempt = Attempt(Place(Path(run_dir), progress), verify_blobs=verify_blobs)
             attempt.run()
             if not attempt.overtaken():
                 break

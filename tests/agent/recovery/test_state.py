@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memwatch.agent import recover
+from memwatch.agent import Run, RunOptions, recover
 from memwatch.agent.memory.entry import Blob, Source
 from memwatch.domain.errors import DamagedError
 from tests.agent.recovery.building import Builder, sha
@@ -154,3 +154,9 @@ def test_files_of_a_workspace_are_compared(tmp_path: Path) -> None:
         "": "missing",
     }
     assert recover(run.path)[1].files == ()
+
+
+def test_a_run_may_be_named_by_text(tmp_path: Path) -> None:
+    with Run.open(str(tmp_path / "run"), RunOptions(agent="a")) as run:
+        run.tiers["verified"].put("a", 1)
+    assert recover(str(run.path))[0]["verified"]["a"] == 1
