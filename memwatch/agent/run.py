@@ -294,7 +294,7 @@ class Run:
             last.callback(self.log.close)
             last.callback(self.journal.log, self.record, "run.end", members)
             last.callback(self._sampler.stop)
-            last.callback(self._control.stop)
+            last.callback(self._control.stop, crashed=status == "crashed")
             self.checkpoints.close()
 
     def __enter__(self) -> Run:

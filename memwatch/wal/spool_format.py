@@ -36,6 +36,7 @@ TTL_US = 60_000_000
 """A command must be running within this time from its issue."""
 DEADLINE_US = 5 * TTL_US
 """It must have ended within this time from its acceptance."""
+_MAX_LEASE_US = 1 << 62  # so that its end fits 64 bits
 MAX_TTL_US = 7 * 86_400 * 1_000_000
 """Answers are kept for so long: a command that lived longer could be obeyed a second time."""
 LEASE_US = 2 * TTL_US
@@ -249,6 +250,8 @@ def parse_hold(text: bytes) -> HoldFile:
     hold = _parse_acting(text, HoldFile, "a hold")
     if hold.lease_us < 1:
         raise ValueError("its lease is no time at all")
+    if hold.lease_us > _MAX_LEASE_US:
+        raise ValueError("its lease is longer than any clock can tell")
     if not is_id(hold.id):
         raise ValueError("its id is none")
     return hold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 from typing import get_args
 
 import msgspec
@@ -143,3 +144,10 @@ def test_examples() -> None:
     found = doctest.testmod(spool_format)
     assert found.attempted
     assert not found.failed
+
+
+@pytest.mark.parametrize("lease_us", [0, -5, 1 << 63, 1 << 70])
+def test_a_lease_that_no_clock_can_tell_is_refused(lease_us: int) -> None:
+    hold = {"proto": PROTO, "id": "h", "run_id": "any", "op": "pause", "lease_us": lease_us}
+    with pytest.raises(ValueError, match="its lease"):
+        parse_hold(json.dumps(hold).encode())

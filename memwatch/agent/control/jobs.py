@@ -125,6 +125,13 @@ class Jobs:
         with self._lock:
             self._answers.refuse_unread(command_id, why)
 
+    def run_ended(self) -> None:
+        """Answer what waits for the run to end: it has."""
+        with self._lock:
+            for job in [job for job in self._waiting if job.operation.ends_run]:
+                self._waiting.remove(job)
+                self._finish(job, "done", "the run ended before")
+
     def disown(self) -> None:
         """In a forked child: only the registered process obeys."""
         self._lock = threading.RLock()

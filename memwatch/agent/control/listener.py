@@ -63,11 +63,17 @@ class ControlListener:
             self._go_on()
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread; what waits stays claimed and is found by the next start."""
+    def stop(self, *, crashed: bool = False) -> None:
+        """End the thread; what waits stays claimed and is found by the next start.
+
+        But for a wish to end the run, unless it `crashed`: whoever starts it again may not know.
+        """
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
+        if not crashed:
+            with suppress(OSError):
+                self._jobs.run_ended()
         self.mode.ended()
         with suppress(OSError):
             self._state.keep(self.state())

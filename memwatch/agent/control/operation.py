@@ -98,6 +98,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """It may also run where a step or tool call begins, as it needs no state that is whole."""
     this_experiment: bool = False
     """It means the experiment in progress when it was accepted, never a later one."""
+    ends_run: bool = False
+    """What it asks for is so once the run has ended: no later start does it."""
     ready: Callable[[], bool] = lambda: True
     """Whether it can begin now; it waits for a later safe point where not."""
     max_s: float = 300.0

@@ -166,6 +166,7 @@ class Operations:
                 },
                 idempotent=False,
                 destructive=True,
+                ends_run=True,
             ),
         }
 

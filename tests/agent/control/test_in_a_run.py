@@ -69,6 +69,29 @@ def test_a_paused_run_begins_nothing_and_finishes_what_it_began(run: Run) -> Non
     assert (done, run.mode) == ([0, 1, 2], "running")
 
 
+@pytest.mark.parametrize("crash", [False, True])
+def test_an_end_that_was_asked_for_means_no_later_start(tmp_path: Path, crash: bool) -> None:
+    run = Run.open(tmp_path / "run", OPTIONS)
+
+    def work() -> None:
+        with run:
+            ask(run, "end_run", "e1", save="none")
+            ask(run, "end_run", "e2", save="none")
+            assert (state(run, "e1"), state(run, "e2")) == ("accepted", "accepted")
+            if crash:
+                raise ValueError
+
+    if crash:
+        with pytest.raises(ValueError):  # noqa: PT011 - without a text
+            work()
+        assert state(run, "e2") == "accepted"  # whoever starts it again is told
+    else:
+        work()
+        assert (state(run, "e1"), state(run, "e2")) == ("done", "done")
+        with Run.open(run.path, OPTIONS) as again, again.experiment("lives on"):
+            again.safe_point()
+
+
 def test_an_abort_ends_one_experiment_and_the_agent_goes_on(run: Run) -> None:
     with run.experiment("endless"):
         run.tiers["workspace"].put("half", "done")
