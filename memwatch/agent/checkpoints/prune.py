@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
 
+from memwatch.agent.checkpoints.mentions import mentioned
 from memwatch.agent.checkpoints.output import remove_directory
 from memwatch.agent.checkpoints.standing import Standing
 from memwatch.agent.checkpoints.torn import cut, torn_tails
 from memwatch.agent.context import Context
 from memwatch.agent.memory.blobs import BlobStore
+from memwatch.domain.errors import DamagedError
 from memwatch.wal.segment import (
     CHECKPOINT_DIR,
     WAL_DIR,
@@ -28,6 +31,7 @@ class Pruner:
     """
 
     def __init__(self, context: Context, standing: Standing, blobs: BlobStore) -> None:
+        self._run = context.path
         self._wal = context.path / WAL_DIR
         self._checkpoints = context.path / CHECKPOINT_DIR
         self._record = context.record
@@ -48,6 +52,7 @@ class Pruner:
             self._drop_checkpoints(self._covered_checkpoints(kept_lsn))
             self._drop_segments(self._covered_segments(kept_lsn))
             self._blobs.collect(kept_lsn)
+            self._drop_inherited()
 
     def _kept_lsn(self) -> int | None:
         """Return the last lsn of the full checkpoint that the older chain begins with.
@@ -100,6 +105,15 @@ class Pruner:
         for first, _ in covered:
             self._files.unlink(self._wal / segment_name(first))
         self._files.sync_directory(self._wal)
+
+    def _drop_inherited(self) -> None:
+        """Drop blobs that earlier starts left, one after the other, and no file mentions.
+
+        A new put of the same content makes one a blob of this start, also while we look.
+        """
+        if self._blobs.inherited:
+            with suppress(DamagedError):  # what cannot be read may mention any of them
+                self._blobs.collect_inherited(mentioned(self._run))
 
     def _remove(self, path: Path) -> None:
         if path.is_dir() and not path.is_symlink():

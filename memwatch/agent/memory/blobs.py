@@ -2,7 +2,8 @@
 
 A blob is written once and never changed. It lives while an entry refers to it, and after that until
 no checkpoint does that recovery may start from: `release` says since which lsn no entry needs it,
-`collect` up to which lsn no checkpoint does. What is read is verified; a wrong byte is an error.
+`collect` up to which lsn no checkpoint does. Those that an earlier start left without saying since
+when are `inherited`. What is read is verified; a wrong byte is an error.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class BlobStore:
         self._live: Counter[str] = Counter()
         self._released: dict[str, int] = {}
         """The lsn since which no entry refers to a file, for files without a live reference."""
+        self._inherited: set[str] = set()
+        """Those of them that an earlier start released, or wrote in vain."""
         self._unsynced: dict[str, None] = {}
         self._doubtful: set[str] = set()
         """Those whose sync failed: only writing them anew makes sure of them."""
@@ -159,21 +162,23 @@ class BlobStore:
                     self._unsynced[name] = None
                     if name not in self._live:
                         self._released[name] = lsn
+                        self._inherited.add(name)
 
     def collect(self, kept_lsn: int) -> tuple[int, int]:
         """Delete what was released up to `kept_lsn`; returns count and bytes, raises OSError."""
-        count = size = 0
-        if os.getpid() != self._owner:
-            return count, size
         with self._lock:
-            for sha in [sha for sha, lsn in self._released.items() if lsn <= kept_lsn]:
-                size += self._size(sha)
-                with suppress(FileNotFoundError):
-                    self._files.unlink(self._folder / sha)
-                del self._released[sha]
-                self._stored.pop(sha, None)
-                count += 1
-        return count, size
+            return self._drop([sha for sha, lsn in self._released.items() if lsn <= kept_lsn])
+
+    @property
+    def inherited(self) -> frozenset[str]:
+        """Blobs of earlier starts that no entry of this one has referred to."""
+        with self._lock:
+            return frozenset(self._inherited)
+
+    def collect_inherited(self, mentioned: set[str]) -> tuple[int, int]:
+        """Delete the inherited ones that no file of the run mentions; returns as `collect`."""
+        with self._lock:
+            return self._drop(self._inherited - mentioned)
 
     def holds(self, blob: Blob) -> bool:
         """Say whether the content of a blob is stored, as far as the size of its file tells."""
@@ -189,6 +194,22 @@ class BlobStore:
     def _hold(self, sha: str) -> None:
         self._live[sha] += 1
         self._released.pop(sha, None)
+        self._inherited.discard(sha)
+
+    def _drop(self, shas: Iterable[str]) -> tuple[int, int]:
+        """Delete files that nobody needs; returns count and bytes, raises OSError."""
+        count = size = 0
+        if os.getpid() != self._owner:
+            return count, size
+        for sha in shas:
+            size += self._size(sha)
+            with suppress(FileNotFoundError):
+                self._files.unlink(self._folder / sha)
+            del self._released[sha]
+            self._inherited.discard(sha)
+            self._stored.pop(sha, None)
+            count += 1
+        return count, size
 
     def _is_whole(self, blob: Blob) -> bool:
         """Whether a content is stored: ours by size, that of an earlier start by its bytes."""
