@@ -15,13 +15,14 @@ from memwatch.agent.checkpoints.cadence import Kind
 from memwatch.agent.checkpoints.capture import Captured, Header, capture, release
 from memwatch.agent.checkpoints.lines import ChangedInPlaceError, Lines
 from memwatch.agent.checkpoints.prune import Pruner
+from memwatch.agent.checkpoints.slices import in_order
 from memwatch.agent.checkpoints.standing import Standing
-from memwatch.agent.checkpoints.state_hash import state_hash
 from memwatch.agent.checkpoints.write import Writer, Written
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import Entry
+from memwatch.agent.memory.state_hash import by_key, hash_in_order
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
 from memwatch.domain.errors import LogError, MemwatchError, UnkeepableError
@@ -145,7 +146,10 @@ class Chain:
 
     def _figures(self, captured: Captured, lines: Lines, written: Written) -> dict[str, Any]:
         header = captured.header
-        hashes = {tier: state_hash(held.values()) for tier, held in captured.tiers.items()}
+        hashes = {
+            tier: hash_in_order(in_order(held.values(), by_key))
+            for tier, held in captured.tiers.items()
+        }
         first_referred = lines.blobs - (set() if header.kind == "full" else self._referred)
         figures: dict[str, Any] = {
             "bytes": written.bytes + sum(map(self._blobs.stored_bytes, first_referred)),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 from memwatch.agent.memory.entry import Blob
+from memwatch.agent.memory.state_hash import state_hash
 from memwatch.agent.recovery.account import Account
 from memwatch.agent.recovery.blobs import BlobReader
 from memwatch.agent.recovery.chain import Commit
 from memwatch.agent.recovery.replay import Replayer
-from memwatch.agent.recovery.state import live_blobs, state_hash
+from memwatch.agent.recovery.state import live_blobs
 from memwatch.domain.errors import DamagedError
 
 

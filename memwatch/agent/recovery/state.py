@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from memwatch.agent.journal import Journal
 from memwatch.agent.memory.compression import unpack
 from memwatch.agent.memory.entry import Blob, Change, Entry, Text
+from memwatch.agent.memory.state_hash import state_hash
 from memwatch.agent.memory.values import Types
 from memwatch.agent.recovery.blobs import BlobReader
 from memwatch.agent.recovery.place import Place
@@ -136,13 +135,6 @@ class State(Mapping[str, Values]):
     def hashes(self) -> dict[str, str]:
         """Return the state hash of each tier."""
         return {tier: state_hash(entries.values()) for tier, entries in self.tiers.items()}
-
-
-def state_hash(entries: Iterable[Entry]) -> str:
-    """Return the SHA-256 over entries sorted by key, each as `key NUL lsn NUL digest LF` (R7)."""
-    ordered = sorted(entries, key=attrgetter("key"))
-    text = "".join([f"{entry.key}\0{entry.lsn}\0{entry.digest}\n" for entry in ordered])
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def live_blobs(tiers: Mapping[str, Entries], journal: Journal) -> dict[Blob, list[str]]:

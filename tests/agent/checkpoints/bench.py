@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from memwatch.agent.checkpoints.checkpointer import Checkpointer
-from memwatch.agent.checkpoints.state_hash import state_hash
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
 from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import Keep
+from memwatch.agent.memory.state_hash import state_hash
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
 from memwatch.agent.recovery.recover import recover
