@@ -107,7 +107,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     lines = [
         f"run {inert(report['run_id'], 60)}, {inert(report['agent'], 40)}, {report['state']}",
         f"{_number(report['records'], 'record')} in {_number(report['segments'], 'segment')}, "
-        f"{bytes_text(report['log_bytes'])}, {_number(report['starts'], 'start')}, over {span}"
+        f"{bytes_text(report['log_bytes'])}, {_starts(report)}over {span}"
         + (f", until {_clock(last)}" if last else ""),
         f"experiments: {_counts(report['experiments'])}; steps: {report['steps']}",
     ]
@@ -126,6 +126,11 @@ def _lines(report: dict[str, Any]) -> list[str]:
         unknown = _number(report["unknown_kinds"], "record")
         lines.append(f"{unknown} of a kind that this version does not know")
     return lines + _damage(report)
+
+
+def _starts(report: dict[str, Any]) -> str:
+    """Return how often the agent started, as far as the log reaches back; nothing for never."""
+    return f"{_number(report['starts'], 'start')}, " if report["starts"] else ""
 
 
 def _damage(report: dict[str, Any]) -> list[str]:

@@ -117,6 +117,7 @@ def test_what_the_agent_dropped_is_no_damage(stage: Stage, tmp_path: Path) -> No
     assert (status, counts(report)) == (0, (10, 0, 0))
     text = stage.cli("inspect", str(run_dir)).stdout
     assert "100 older records dropped by the agent, behind a checkpoint" in text
+    assert " 0 starts" not in text, "the log does not reach back to one"
     assert text.endswith("no damage\n")
 
 

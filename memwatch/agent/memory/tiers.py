@@ -121,7 +121,7 @@ class Tiers(Mapping[str, Tier]):
         keys: Sequence[str] | None = None,
         how: How | None = None,
         target_bytes: int | None = None,
-        cause: Cause,
+        cause: Cause = "agent",
         dry_run: bool = False,
     ) -> Purged:
         """Free memory in the order of R3, or `how` it is told, until `target_bytes` are free.
