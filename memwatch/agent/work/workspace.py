@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -19,12 +20,15 @@ from memwatch.agent.journal import Journal, Members
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import Blob
 from memwatch.domain.errors import DamagedError, UsageError
+from memwatch.domain.text import sayable
 
 Name = str | PathLike[str]
 Found = Literal["put back", "missing", "changed"]
 """What became of a file between two starts."""
 
 
+_MOST_NAME_BYTES = 230
+"""Of a file's name: that of its draft is longer, and 255 is the most that systems take."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -53,7 +57,9 @@ class Workspace:
         """
         self._context.check_writable()
         path, key = self._place(name)
-        content = data.encode() if isinstance(data, str) else data
+        if path.is_dir() and not path.is_symlink():
+            raise UsageError(f"{key} in the workspace {self._root} is a folder")
+        content = _content(data)
         blob = self._blobs.save(content)
         members = {"hash": blob.sha256, "bytes": blob.bytes}
         members |= {"blob": blob.sha256, "blob_bytes": blob.bytes}
@@ -91,7 +97,7 @@ class Workspace:
             return {}
         last = self._journal.newest_file() or {}
         if last.get("op") == "delete" and self._is_undone(last):
-            self._context.files.unlink(self._place(last["path"])[0])
+            self._context.files.discard(self._place(last["path"])[0])
         found = {key: self._restored(key, m) for key, m in self._journal.files().items()}
         return {key: state for key, state in found.items() if state is not None}
 
@@ -105,11 +111,11 @@ class Workspace:
     def _restored(self, key: str, members: Members) -> Found | None:
         try:
             path = self._place(key)[0]
-        except UsageError:  # a link stands in its way since
+        except UsageError:  # a link or a file stands in its way since
             return "changed"
         if _is(path, members.get("hash")):
             return None
-        there = path.exists() or path.is_symlink()
+        there = os.path.lexists(path)
         if there and not (members is self._journal.newest_file() and self._is_undone(members)):
             return "changed"
         sha, size = members.get("blob"), members.get("blob_bytes")
@@ -133,7 +139,7 @@ class Workspace:
         if path.is_absolute() or ".." in key.parts or not key.parts or "\0" in str(key):
             raise UsageError(f"{name!s} does not lie in the workspace {root}")
         place = root / path
-        real = place.parent.resolve() / place.name
+        real = _reached(place)
         if not real.is_relative_to(root.resolve()):
             raise UsageError(f"{name!s} leads out of the workspace {root} by a link")
         if real.is_relative_to(self._context.path.resolve()):
@@ -149,6 +155,30 @@ class Workspace:
         was = {} if before is None else {"was": before.get("hash")}
         record = {"x": self._context.experiment, "path": key, "op": op, **members, **was}
         self._journal.log(self._context.record, "file", record)
+
+
+def _content(data: object) -> bytes:
+    if isinstance(data, str):
+        return data.encode()
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    raise TypeError(f"a file is bytes or text, not {type(data).__name__}")
+
+
+def _reached(place: Path) -> Path:
+    """Return where a file really lies; raises UsageError for a name that no file can have."""
+    try:
+        if len(place.name.encode()) > _MOST_NAME_BYTES:
+            raise UsageError(
+                f"{place.name:.40}… is over {_MOST_NAME_BYTES} bytes: use a shorter one"
+            )
+        real = place.parent.resolve() / place.name
+        with suppress(FileNotFoundError):
+            place.lstat()
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{sayable(place, 200)} cannot be a file: {why}") from None
+    return real
 
 
 def _hash(path: Path) -> tuple[str, int]:
