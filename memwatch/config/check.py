@@ -23,6 +23,7 @@ _RISING = (
 )
 """Each must be below the next: a level that comes before a milder one is never what is meant."""
 
+_COUNTS = (".count", ".experiments")
 _SHARES = (*_RISING[0], *_RISING[1], "share_cap")
 
 
@@ -41,7 +42,8 @@ def contradiction(settings: Struct) -> Contradiction | None:
 def _contradictions(settings: Struct) -> Iterator[Contradiction]:
     numbers = dict(_numbers(settings, ""))
     for key, value in numbers.items():
-        least_is_zero = key.startswith("retention.")  # keeping none is a choice
+        # No bytes, no time, no importance are a choice; a tier of no entries is none.
+        least_is_zero = key.startswith("retention.") and not key.endswith(_COUNTS)
         if not isfinite(value) or value < 0 or (value == 0 and not least_is_zero):
             yield Contradiction(key, f"{key} must be above 0, not {value}")
     if isinstance(settings, Profile):

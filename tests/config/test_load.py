@@ -87,6 +87,7 @@ def test_the_users_own_profile_hides_the_shipped_one(config_folder: Path) -> Non
         ("name: x\nwindows:\n  growth_s: [1, 2]\n", 3, "length 3"),
         ("name: x\nretention:\n  recent:\n    experiment: 3\n", 4, "did you mean 'experiments'?"),
         ("name: x\nretention:\n  recent:\n    count: many\n", 2, "got `str`"),
+        ("name: x\nretention:\n  recent:\n    experiments: 0\n", 4, "must be above 0"),
         ("name: x\nretention:\n  recent:\n    importance: 7\n", 4, "at most 1"),
         ("name: x\nretention:\n  recent:\n    demote_to: attic\n", 4, "is no tier"),
         ("name: x\nretention:\n  attic:\n    count: 7\n", 3, "is of no tier"),
