@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from memwatch.agent.checkpoints.checkpointer import Outcome
-from memwatch.agent.checkpoints.slices import in_order, let_go
 from tests.agent.checkpoints.bench import Bench
 from tests.waiting import until
 
@@ -117,11 +116,3 @@ def test_a_forked_child_takes_none_while_the_parent_goes_on(bench: Bench) -> Non
     gate.open.set()
     assert bench.checkpoints.take("incremental").committed
     bench.check()
-
-
-@pytest.mark.parametrize("count", [0, 1, 1024, 1025, 20_000])
-def test_slices_sort_as_one_sort_does(count: int) -> None:
-    items = [n * 7919 % 1_000_003 for n in range(count)]
-    assert [x for some in in_order(items, lambda n: -n) for x in some] == sorted(items)[::-1]
-    let_go(items)
-    assert items == []
