@@ -72,7 +72,7 @@ def test_a_defect_of_ours_is_an_outcome_too(bench: Bench, monkeypatch: pytest.Mo
         patch.setattr(bench.tiers, "capture", lambda: 1 / 0)
         assert "division" in bench.checkpoints.take("full").reason
     with monkeypatch.context() as patch:
-        patch.setattr("memwatch.agent.checkpoints.chain.state_hash", lambda _: 1 / 0)
+        patch.setattr("memwatch.agent.checkpoints.chain.hash_in_order", lambda _: 1 / 0)
         assert "division" in bench.checkpoints.take("full").reason
     with monkeypatch.context() as patch:
         patch.setattr(bench.checkpoints._chain, "extend", lambda _: 1 / 0)
