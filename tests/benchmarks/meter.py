@@ -26,7 +26,10 @@ class Meter:
     """Wraps what an agent calls; only in a process that is made to be measured."""
 
     def __init__(self) -> None:
-        self.total_s = 0.0
+        self.calls_s = 0.0
+        """What the agent's own threads spent in the library."""
+        self.threads_s = 0.0
+        """What the library's threads spent."""
         self._lock = threading.Lock()
         self._local = threading.local()
 
@@ -37,12 +40,15 @@ class Meter:
                 if hasattr(kind, name):
                     setattr(kind, name, self._timed(getattr(kind, name)))
         real = threading.Thread.run
-        total = self._add
+
+        def count(seconds: float) -> None:
+            with self._lock:
+                self.threads_s += seconds
 
         def run(self: threading.Thread) -> None:
             real(self)
             if self.name.startswith("memwatch-"):
-                total(time.thread_time())
+                count(time.thread_time())
 
         setattr(threading.Thread, "run", run)  # noqa: B010 -- mypy refuses the assignment
         builders = {name: self._untimed(make) for name, make in options.builders.items()}
@@ -50,7 +56,7 @@ class Meter:
 
     def _add(self, seconds: float) -> None:
         with self._lock:
-            self.total_s += seconds
+            self.calls_s += seconds
 
     def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         local = self._local

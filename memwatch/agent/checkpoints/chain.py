@@ -9,11 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
-
 from memwatch.agent.checkpoints.cadence import Kind
 from memwatch.agent.checkpoints.capture import Captured, Header, capture, release
 from memwatch.agent.checkpoints.lines import ChangedInPlaceError, Lines
+from memwatch.agent.checkpoints.outcome import Outcome, words
 from memwatch.agent.checkpoints.prune import Pruner
 from memwatch.agent.checkpoints.slices import in_order
 from memwatch.agent.checkpoints.standing import Standing
@@ -31,26 +30,6 @@ from memwatch.wal.segment import CHECKPOINT_DIR
 
 _CAPTURES = 3
 """Attempts while values change in place under our hands."""
-
-
-class Outcome(Struct, frozen=True, kw_only=True):
-    """How an attempt ended."""
-
-    id: str
-    kind: Kind
-    committed: bool
-    bytes: int = 0
-    """Its own files, and the blobs that it is the first of the chain to refer to."""
-    sha256: str = ""
-    path: str = ""
-    """Relative to the run directory."""
-    reason: str = ""
-    stall_us: int = 0
-    """How long the agent waited."""
-    persisted: int = 0
-    """Rebuildable values of the current experiment that were written (kind `experiment`)."""
-    unpersisted: int = 0
-    """Those of them that no text can be made of."""
 
 
 class Chain:
@@ -219,8 +198,3 @@ class Chain:
             reason=reason,
             stall_us=captured.stall_us,
         )
-
-
-def words(error: Exception) -> str:
-    """Return what went wrong, never nothing."""
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -17,11 +17,10 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, Literal, overload
+from typing import TYPE_CHECKING, Final, Literal, overload
 
 from memwatch.agent.checkpoints.cadence import Kind, Mark, Schedule
-from memwatch.agent.checkpoints.capture import Captured
-from memwatch.agent.checkpoints.chain import Chain, Outcome, words
+from memwatch.agent.checkpoints.outcome import Outcome, words
 from memwatch.agent.checkpoints.turn import Turn
 from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
@@ -29,6 +28,9 @@ from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
 from memwatch.domain.policy import Cadence
+
+if TYPE_CHECKING:
+    from memwatch.agent.checkpoints.capture import Captured
 
 __all__ = ["Checkpointer", "Kind", "Outcome"]
 
@@ -63,6 +65,9 @@ class Checkpointer:
         blobs: BlobStore,
         journal: Journal,
     ) -> None:
+        # Half of this package: who opens a run needs it, who imports the library may not.
+        from memwatch.agent.checkpoints.chain import Chain
+
         self._clock = context.clock
         self._chain = Chain(context, tiers, types, blobs, journal)
         self._schedule = Schedule(cadence or Cadence(), self._clock.boot_us())
