@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from memwatch.agent.control.mode import ExperimentAborted, RunEnded
 from memwatch.agent.control.operation import Later, Operation, RefusedError, Request
 from memwatch.agent.log import LogWriter
-from memwatch.agent.memory.entry import Entry, Keep, Source
+from memwatch.agent.memory.entry import Entry, Source
 from memwatch.agent.memory.tiers import Tier, Tiers
-from memwatch.agent.options import KEEP, RunOptions
+from memwatch.agent.options import RunOptions
 from memwatch.agent.run import Run
 from memwatch.agent.work.experiment import Experiment
 from memwatch.agent.work.spans import Span
@@ -24,7 +24,7 @@ from memwatch.domain.errors import (
     UnkeepableError,
     UsageError,
 )
-from memwatch.domain.policy import Cadence
+from memwatch.domain.policy import KEEP, Cadence, Keep
 from memwatch.host.lock import LockHeldError
 
 if TYPE_CHECKING:

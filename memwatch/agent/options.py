@@ -11,17 +11,9 @@ import msgspec
 
 from memwatch.agent.control.operation import Operation
 from memwatch.agent.log import Durability
-from memwatch.agent.memory.entry import Entry, Keep
+from memwatch.agent.memory.entry import Entry
 from memwatch.domain.errors import UsageError
-from memwatch.domain.policy import Cadence
-
-KEEP: Mapping[str, Keep] = {
-    "workspace": Keep(count=200, intermediate=True, importance=0.3),
-    "recent": Keep(experiments=5, demote_to="history", importance=0.7),
-    "verified": Keep(delete=False, importance=1.0),
-    "history": Keep(experiments=20, importance=0.5),
-}
-"""The four tiers of an experiment engine, and what they keep unless told otherwise (R1)."""
+from memwatch.domain.policy import KEEP, Cadence, Keep
 
 SHARE_CAP = 0.30
 """No tier holds more than this share of the memory limit (R2)."""

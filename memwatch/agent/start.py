@@ -13,11 +13,11 @@ import msgspec
 import memwatch
 from memwatch.agent.context import Context
 from memwatch.agent.control.operation import Operation, describe
-from memwatch.agent.memory.entry import Keep
 from memwatch.agent.options import RunOptions
 from memwatch.agent.past import run_drafts
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import LogError
+from memwatch.domain.policy import Keep
 from memwatch.host.process import identity_of
 from memwatch.wal.manifest import RunManifest
 from memwatch.wal.segment import FORMAT, RUN_FILE

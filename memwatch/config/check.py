@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import fields
 
-from memwatch.config.schema import Profile, usual_retention
+from memwatch.config.schema import Profile
+from memwatch.domain.policy import KEEP
 from memwatch.domain.text import inert
 
 _RISING = (
@@ -55,7 +56,7 @@ def _of_tiers(profile: Profile) -> Iterator[Contradiction]:
     known = f"tiers are {', '.join(profile.tiers)}"
     for tier, keep in profile.retention.items():
         key = f"retention.{tier}"
-        if tier not in profile.tiers and tier not in usual_retention():
+        if tier not in profile.tiers and tier not in KEEP:
             yield Contradiction(key, inert(f"{key} is of no tier; {known}", 200))
         if keep.importance > 1:
             text = f"{key}.importance is at most 1, not {keep.importance}"

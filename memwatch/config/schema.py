@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from memwatch.domain.policy import Cadence
+from memwatch.domain.policy import KEEP, Cadence, Keep
 
 MB = 1_000_000
 
@@ -20,36 +20,6 @@ class Thresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     emergency: float = 0.90
     soft: float = 0.60
     hard: float = 0.95
-
-
-class TierRetention(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tier keeps (requirements R1, R2); what is not named is without limit."""
-
-    count: int | None = None
-    """Entries."""
-    experiments: int | None = None
-    """Entries of the last so many experiments stay complete."""
-    ttl_s: float | None = None
-    bytes: int | None = None
-    """Most bytes in memory; not named: the profile's share cap."""
-    delete: bool = True
-    """False: what would be deleted is moved to disk."""
-    intermediate: bool = False
-    """Its entries are the first to go once the phase they were put in is over (R3)."""
-    importance: float = 0.5
-    """For recovery, from 0 to 1."""
-    demote_to: str | None = None
-    """Tier that gets a summary of each experiment that leaves."""
-
-
-def usual_retention() -> dict[str, TierRetention]:
-    """Return what the four tiers of an experiment engine keep (R1)."""
-    return {
-        "workspace": TierRetention(count=200, intermediate=True, importance=0.3),
-        "recent": TierRetention(experiments=5, demote_to="history", importance=0.7),
-        "verified": TierRetention(delete=False, importance=1.0),
-        "history": TierRetention(experiments=20),
-    }
 
 
 class Windows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,7 +64,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limit of the policy for the process tree; None leaves the cgroup's or the host's."""
     share_cap: float = 0.30
     thresholds: Thresholds = field(default_factory=Thresholds)
-    retention: dict[str, TierRetention] = field(default_factory=usual_retention)
+    retention: dict[str, Keep] = field(default_factory=lambda: dict(KEEP))
     """By tier; a file changes what it names, of the tiers that it names."""
     checkpoints: Cadence = Cadence()
     windows: Windows = field(default_factory=Windows)

@@ -14,11 +14,9 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import structs
-
 from memwatch.agent import Keep, Operation, Run, RunOptions
 from memwatch.config.load import load_profile
-from memwatch.config.schema import Profile, TierRetention
+from memwatch.config.schema import Profile
 from memwatch.demo.builders import Builders
 from memwatch.demo.corpus import Corpus, read_corpus
 from memwatch.demo.engine import NO_REST, Engine, HardStop, Stopped, summarize
@@ -105,12 +103,11 @@ def run_options(
     profile: Profile, limit: int, corpus: Corpus, operations: Mapping[str, Operation] | None = None
 ) -> RunOptions:
     """Return what the demo opens its run with."""
-    keep = {name: profile.retention.get(name, TierRetention()) for name in profile.tiers}
     return RunOptions(
         agent="demo",
         profile=profile.name,
         memory_limit_bytes=limit,
-        keep={name: Keep(**structs.asdict(what)) for name, what in keep.items()},
+        keep={name: profile.retention.get(name, Keep()) for name in profile.tiers},
         share_cap=profile.share_cap,
         cadence=profile.checkpoints,
         operations=operations or {},

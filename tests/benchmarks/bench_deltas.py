@@ -28,11 +28,11 @@ from memwatch.agent.context import Context
 from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
 from memwatch.config.locations import profile_dirs
 from memwatch.domain.clock import SystemClock
+from memwatch.domain.policy import Keep
 from memwatch.wal import codec
 from memwatch.wal.segment import BLOB_DIR, CHECKPOINT_DIR, WAL_DIR, delta_range
 from tests.benchmarks.table import Row

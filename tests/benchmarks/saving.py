@@ -21,10 +21,11 @@ from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.journal import Journal
 from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.entry import Entry, Keep
+from memwatch.agent.memory.entry import Entry
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types, digest
 from memwatch.domain.clock import SystemClock
+from memwatch.domain.policy import Keep
 from memwatch.wal.segment import BLOB_DIR, WAL_DIR
 
 KEEP = {"workspace": Keep(), "recent": Keep(), "verified": Keep(), "history": Keep()}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from memwatch.agent.options import KEEP
 from memwatch.config.load import MAX_BYTES, load_profile, named_profile, profile_names
-from memwatch.config.schema import Profile, TierRetention, usual_retention
+from memwatch.config.schema import Profile
 from memwatch.domain.errors import ConfigError
+from memwatch.domain.policy import KEEP, Keep
 
 
 @pytest.fixture(autouse=True)
@@ -56,17 +56,11 @@ def test_retention_is_changed_tier_by_tier(config_folder: Path) -> None:
         "retention:\n  workspace:\n    count: 7\n  notes:\n    ttl_s: 60\n"
     )
     kept = load_profile("mine").retention
-    usual = usual_retention()
-    assert kept["workspace"] == structs.replace(usual["workspace"], count=7)
-    assert kept["notes"] == TierRetention(ttl_s=60)
+    assert kept["workspace"] == structs.replace(KEEP["workspace"], count=7)
+    assert kept["notes"] == Keep(ttl_s=60)
     assert [kept[name] for name in ("recent", "verified", "history")] == [
-        usual[name] for name in ("recent", "verified", "history")
+        KEEP[name] for name in ("recent", "verified", "history")
     ]
-
-
-def test_the_library_and_the_profiles_mean_the_same_by_a_tier() -> None:
-    usual = {name: structs.asdict(keep) for name, keep in usual_retention().items()}
-    assert usual == {name: structs.asdict(keep) for name, keep in KEEP.items()}
 
 
 def test_the_users_own_profile_hides_the_shipped_one(config_folder: Path) -> None:

@@ -12,10 +12,10 @@ from memwatch.agent import Run, RunOptions
 from memwatch.agent.checkpoints.cadence import Kind
 from memwatch.agent.checkpoints.capture import Captured
 from memwatch.agent.checkpoints.turn import Turn
-from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.table import Table
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.domain.errors import LogError
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 from tests.faults.interrupts import Interrupt, interrupted
 

@@ -11,9 +11,6 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from memwatch.agent.memory.stated import check_count, check_seconds, check_share
-from memwatch.domain.errors import UnkeepableError, UsageError
-
 Text = bytes
 """Canonical JSON in UTF-8: sorted members, bytes in base64."""
 
@@ -112,37 +109,3 @@ class Change(Struct, kw_only=True):
 
 How = Literal["expired", "oldest", "least_accessed", "compress", "reclaim"]
 Cause = Literal["retention", "share_cap", "pressure", "engine", "operator", "phase", "agent"]
-
-
-class Keep(Struct, frozen=True, kw_only=True):
-    """What a tier keeps (R1, R2); None is without limit."""
-
-    count: int | None = None
-    """Entries."""
-    experiments: int | None = None
-    """Entries of the last so many experiments stay complete."""
-    ttl_s: float | None = None
-    bytes: int | None = None
-    """Most bytes in memory; over it the oldest leave memory. None: the run's share cap."""
-    delete: bool = True
-    """False: what retention or a purge takes is only moved to disk (`verified`)."""
-    intermediate: bool = False
-    """Its entries are the first to go once the phase they were put in is over (R3)."""
-    importance: float = 0.5
-    """For recovery, from 0 to 1: purges weigh it."""
-    demote_to: str | None = None
-    """Tier that gets a summary of each experiment that leaves."""
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a number that means nothing."""
-        try:
-            for name in ("count", "experiments"):
-                if (number := getattr(self, name)) is not None:
-                    check_count(f"Keep({name}=…)", number, 1)
-            if self.ttl_s is not None:
-                check_seconds("Keep(ttl_s=…)", self.ttl_s)
-            if self.bytes is not None:
-                check_count("Keep(bytes=…)", self.bytes)
-            check_share("Keep(importance=…)", self.importance)
-        except UnkeepableError as error:
-            raise UsageError(str(error)) from None

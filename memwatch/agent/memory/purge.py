@@ -17,9 +17,10 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from memwatch.agent.memory.entry import Entry, How, Keep
+from memwatch.agent.memory.entry import Entry, How
 from memwatch.agent.memory.retention import RELIEF, is_expired
 from memwatch.agent.memory.table import Table, evicted_bytes
+from memwatch.domain.policy import Keep
 
 LEAST_FREED_BYTES: Final = 256
 """A value that frees less stays in memory: persisting it would cost more than it frees."""

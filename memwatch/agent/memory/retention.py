@@ -6,8 +6,9 @@ from itertools import islice
 
 from msgspec import Struct, structs
 
-from memwatch.agent.memory.entry import Entry, Keep
+from memwatch.agent.memory.entry import Entry
 from memwatch.agent.memory.table import Table
+from memwatch.domain.policy import Keep
 
 RELIEF = 0.9
 """What brings a tier under its cap goes down to this share of it, not to the brim."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, Final
 
-from memwatch.domain.errors import UnkeepableError
+from memwatch.domain.errors import UnkeepableError, UsageError
+from memwatch.domain.policy import Keep
 from memwatch.domain.record import LARGEST
 
 MAX_KEY_BYTES: Final = 4_000
@@ -68,3 +69,19 @@ def check_stated(tokens: Any, importance: Any, experiment: Any, ttl_s: Any, *, k
         check_count("experiment", experiment)
     if ttl_s is not None:
         check_seconds("ttl_s", ttl_s)
+
+
+def check_keep(tier: str, keep: Keep) -> None:
+    """Raise UsageError for a figure of a tier that means nothing."""
+    what = f"Keep of tier {tier}"
+    try:
+        for name in ("count", "experiments"):
+            if (number := getattr(keep, name)) is not None:
+                check_count(f"{what}: {name}", number, 1)
+        if keep.ttl_s is not None:
+            check_seconds(f"{what}: ttl_s", keep.ttl_s)
+        if keep.bytes is not None:
+            check_count(f"{what}: bytes", keep.bytes)
+        check_share(f"{what}: importance", keep.importance)
+    except UnkeepableError as error:
+        raise UsageError(str(error)) from None

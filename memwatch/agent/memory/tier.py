@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from memwatch.agent.context import Context
 from memwatch.agent.memory.changes import Changes
-from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How, Keep, Source
+from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How, Source
 from memwatch.agent.memory.heat import Heat, Unlogged
 from memwatch.agent.memory.logged import LoggedTable
 from memwatch.agent.memory.places import Places
@@ -29,6 +29,7 @@ from memwatch.agent.memory.table import resident_bytes
 from memwatch.agent.memory.values import digest
 from memwatch.agent.receipt import until_done
 from memwatch.domain.errors import DamagedError, LogError
+from memwatch.domain.policy import Keep
 
 
 class Shared(Struct, frozen=True, eq=False):

@@ -9,16 +9,17 @@ from msgspec import Struct, structs
 
 from memwatch.agent.context import Context
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How, Keep
+from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How
 from memwatch.agent.memory.logged import INLINE_BYTES, LoggedTable
 from memwatch.agent.memory.places import Builders, Places
 from memwatch.agent.memory.purge import Now, Victim, plan
 from memwatch.agent.memory.purging import Purged, Purging
-from memwatch.agent.memory.stated import check_count
+from memwatch.agent.memory.stated import check_count, check_keep
 from memwatch.agent.memory.summary import SUMMARY_PREFIX, Summaries, Summarize
 from memwatch.agent.memory.tier import Shared, Tier
 from memwatch.agent.memory.values import Types
 from memwatch.domain.errors import ReadOnlyError, UnkeepableError, UsageError
+from memwatch.domain.policy import Keep
 from memwatch.host.forked import new_rlock
 from memwatch.wal.checkpoint_format import tier_file
 
@@ -54,8 +55,8 @@ class Tiers(Mapping[str, Tier]):
     ) -> None:
         """`limit_bytes`: binding limit of the memory; no tier holds more than `share_cap` of it.
 
-        Raises UsageError for a tier that no file can be named by, or that is demoted to one that
-        does not exist.
+        Raises UsageError for a tier that no file can be named by, that keeps what means nothing,
+        or that is demoted to one that does not exist.
         """
         self.lock = new_rlock()
         """Held while a state is read that must fit together."""
@@ -299,6 +300,7 @@ def _check_tier(name: str, what: Keep, keep: Mapping[str, Keep]) -> None:
         tier_file(name)
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from None
+    check_keep(name, what)
     if what.demote_to is not None and (what.demote_to not in keep or what.demote_to == name):
         raise UsageError(f"tier {name} is demoted to {what.demote_to}: no other tier")
 

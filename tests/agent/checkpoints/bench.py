@@ -13,7 +13,6 @@ from memwatch.agent.context import Context
 from memwatch.agent.journal import Journal
 from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.state_hash import state_hash
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
@@ -21,7 +20,7 @@ from memwatch.agent.recovery.recover import recover
 from memwatch.agent.recovery.report import Report
 from memwatch.agent.recovery.state import State
 from memwatch.domain.clock import ManualClock
-from memwatch.domain.policy import Cadence
+from memwatch.domain.policy import Cadence, Keep
 from memwatch.domain.record import Record
 from memwatch.wal.manifest import RunManifest
 from tests.agent.reading import read_log

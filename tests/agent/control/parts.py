@@ -13,10 +13,10 @@ from memwatch.agent.control.operations import Operations
 from memwatch.agent.control.reclaim import Reclaimer
 from memwatch.agent.journal import Journal
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
 from memwatch.domain.clock import ManualClock
+from memwatch.domain.policy import Keep
 from tests.agent.control.sending import a_command, ack_of, publish
 from tests.agent.reading import context_at, read_log
 from tests.faults.failing_files import FailingFiles

@@ -9,10 +9,11 @@ from typing import Any
 from memwatch.agent.context import Context
 from memwatch.agent.log import LogWriter
 from memwatch.agent.memory.blobs import BlobStore
-from memwatch.agent.memory.entry import Blob, Keep
+from memwatch.agent.memory.entry import Blob
 from memwatch.agent.memory.tiers import Tier, Tiers
 from memwatch.agent.memory.values import Types, plain
 from memwatch.domain.clock import ManualClock
+from memwatch.domain.policy import Keep
 from memwatch.domain.record import Record
 from memwatch.wal.diff import apply
 from tests.agent.reading import read_log

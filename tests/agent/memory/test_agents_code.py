@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from memwatch.agent.memory.entry import Entry, Keep, Source
+from memwatch.agent.memory.entry import Entry, Source
 from memwatch.agent.memory.sizes import deep_bytes
 from memwatch.domain.errors import UnkeepableError
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]

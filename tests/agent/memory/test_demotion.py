@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from memwatch.agent.memory.entry import ABSENT, Entry, Keep
+from memwatch.agent.memory.entry import ABSENT, Entry
 from memwatch.agent.receipt import Receipt
 from memwatch.domain.errors import LogError
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwatch.agent.memory.entry import Keep
 from memwatch.agent.memory.heat import HOURS, Heat
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 
 HOUR_US = 3_600_000_000

@@ -10,9 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from memwatch.agent.memory.entry import Change, Keep, Source
+from memwatch.agent.memory.entry import Change, Source
 from memwatch.agent.memory.values import Types, plain
 from memwatch.domain.errors import LogError
+from memwatch.domain.policy import Keep
 from memwatch.wal.diff import apply
 from tests.agent.memory.holding import Held, State
 

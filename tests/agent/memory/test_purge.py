@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from memwatch.agent.memory.entry import Keep, Source
+from memwatch.agent.memory.entry import Source
 from memwatch.agent.memory.purge import Now, plan
 from memwatch.agent.memory.tiers import Purged
 from memwatch.domain.errors import ReadOnlyError, UsageError
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from memwatch.agent.memory.entry import Keep, Source
+from memwatch.agent.memory.entry import Source
 from memwatch.domain.errors import UnkeepableError
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 import memwatch.agent.memory.tier
-from memwatch.agent.memory.entry import Keep
-from memwatch.agent.options import KEEP
 from memwatch.domain.errors import LogError, ReadOnlyError
+from memwatch.domain.policy import KEEP, Keep
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]

@@ -86,9 +86,10 @@ def test_any_other_text_is_a_key_and_recovered(tmp_path: Path, key: str) -> None
     ],
     ids=repr,
 )
-def test_a_tier_cannot_keep_what_means_nothing(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        Keep(**wrong)
+def test_a_tier_cannot_keep_what_means_nothing(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    options = RunOptions(agent="a", keep={"mine": Keep(**wrong)})
+    with pytest.raises(UsageError, match=f"mine: {next(iter(wrong))}"):
+        Run.open(tmp_path / "run", options)
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", "x\0", "journal", "n" * 81, "\ud800"])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.agent.memory.entry import Keep
 from memwatch.domain.errors import UsageError
+from memwatch.domain.policy import Keep
 from tests.agent.memory.holding import Held
 
 Hold = Callable[..., Held]
