@@ -96,6 +96,7 @@ class Run:
             self.tiers.adopt(past[0].tiers, past[0].changes)
         live = [*self.tiers.live_blobs(), *self.journal.blobs()]
         blobs.adopt(live, context.log.last_lsn)
+        self._workspace = Workspace(options.workspace, context, self.journal, blobs)
         self.checkpoints = Checkpointer(
             context, self.tiers, options.cadence, types=types, blobs=blobs, journal=self.journal
         )
@@ -117,7 +118,6 @@ class Run:
             start_id=self.start_id,
             sync=(lambda: 0) if options.durability == "os" else context.log.sync,
         )
-        self._workspace = Workspace(options.workspace, context, self.journal, blobs)
         hooks = Hooks(
             gate=lambda: self._mode.gate(self.safe_point),
             gate_async=lambda: self._mode.gate_async(self.safe_point),

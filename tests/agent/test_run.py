@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from memwatch.agent import Cadence, Operation, Run, RunOptions
 from memwatch.domain.clock import SystemClock
-from memwatch.domain.errors import TargetError
+from memwatch.domain.errors import TargetError, UsageError
 from memwatch.host.lock import LockHeldError
 from memwatch.wal.manifest import parse_run
 from tests.agent.control.sending import a_command, publish, state_of
@@ -194,3 +195,13 @@ def test_all_that_a_user_has_to_catch_is_at_hand() -> None:
         assert name in library.__all__
     assert library.LockHeldError is lock.LockHeldError
     assert all(hasattr(library, name) for name in library.__all__)
+
+
+def test_an_open_that_is_refused_leaves_no_thread(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    wrong = RunOptions(agent="a", workspace=tmp_path / "run" / "inside")
+    with pytest.raises(UsageError):
+        Run.open(tmp_path / "run", wrong)
+    left = set(threading.enumerate()) - before
+    until(lambda: not any(thread.is_alive() for thread in left))
+    Run.open(tmp_path / "run", RunOptions(agent="a")).close()
