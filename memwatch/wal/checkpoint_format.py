@@ -32,7 +32,6 @@ Source: requirements R5, R6, R7. Pure.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Annotated, Final
 
@@ -47,9 +46,6 @@ SUFFIXES: Final = ("", ".gz", ".zst")
 
 NOTHING: Final = Raw()
 """In place of a member that a line has not; compare with `is`."""
-
-_NAME = re.compile(r"(?!journal$)[0-9A-Za-z_][0-9A-Za-z_.-]{0,79}", re.ASCII)
-_TIER_FILE = re.compile(r"(.+)\.jsonl(?:\.gz|\.zst)?", re.DOTALL)
 
 
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
@@ -91,28 +87,3 @@ def decode_lines(text: bytes | memoryview) -> list[TierLine]:
 @cache
 def _decoder() -> msgspec.json.Decoder[TierLine]:
     return msgspec.json.Decoder(TierLine)  # a millisecond that only a recovery spends
-
-
-def tier_file(tier: str, suffix: str = "") -> str:
-    """Return the name of a tier's file; raises ValueError for a tier that no file can be named by.
-
-    >>> tier_file("recent", ".zst")
-    'recent.jsonl.zst'
-    """
-    if not _NAME.fullmatch(tier):
-        raise ValueError(
-            f"{tier!r} is no name for a tier: letters, digits, - _ . and not 'journal'"
-        )
-    return f"{tier}.jsonl{suffix}"
-
-
-def tier_of(name: str) -> tuple[str, str] | None:
-    """Return tier and suffix that a file's name states, or None when it is no tier's file.
-
-    >>> tier_of("recent.jsonl.zst"), tier_of("journal.jsonl"), tier_of("../x.jsonl")
-    (('recent', '.zst'), None, None)
-    """
-    match = _TIER_FILE.fullmatch(name)
-    if match is None or not _NAME.fullmatch(match[1]):
-        return None
-    return match[1], name[len(match[1]) + len(".jsonl") :]

@@ -38,6 +38,8 @@ _MAX_LSN = (1 << 63) - 1  # a record has a number below this one
 
 _SEGMENT = re.compile(r"(\d{20})\.wal")
 _FULL = re.compile(r"full-(\d{20})")
+_TIER = re.compile(r"(?!journal$)[0-9A-Za-z_][0-9A-Za-z_.-]{0,79}", re.ASCII)
+_TIER_FILE = re.compile(r"(.+)\.jsonl(?:\.gz|\.zst)?", re.DOTALL)
 _DELTA = re.compile(r"delta-(\d{20})-(\d{20})\.wal")
 
 
@@ -82,3 +84,28 @@ def delta_range(name: str) -> tuple[int, int] | None:
     """Return first and last lsn that an incremental checkpoint's name states, or None."""
     match = _DELTA.fullmatch(name)
     return (int(match[1]), int(match[2])) if match and name.isascii() else None
+
+
+def tier_file(tier: str, suffix: str = "") -> str:
+    """Return the name of a tier's file; raises ValueError for a tier that no file can be named by.
+
+    >>> tier_file("recent", ".zst")
+    'recent.jsonl.zst'
+    """
+    if not _TIER.fullmatch(tier):
+        raise ValueError(
+            f"{tier!r} is no name for a tier: letters, digits, - _ . and not 'journal'"
+        )
+    return f"{tier}.jsonl{suffix}"
+
+
+def tier_of(name: str) -> tuple[str, str] | None:
+    """Return tier and suffix that a file's name states, or None when it is no tier's file.
+
+    >>> tier_of("recent.jsonl.zst"), tier_of("journal.jsonl"), tier_of("../x.jsonl")
+    (('recent', '.zst'), None, None)
+    """
+    match = _TIER_FILE.fullmatch(name)
+    if match is None or not _TIER.fullmatch(match[1]):
+        return None
+    return match[1], name[len(match[1]) + len(".jsonl") :]

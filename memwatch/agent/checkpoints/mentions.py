@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from memwatch.agent.memory.compression import Decompressor
-from memwatch.wal.checkpoint_format import tier_of
-from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, WAL_DIR
+from memwatch.wal.segment import CHECKPOINT_DIR, MANIFEST_FILE, WAL_DIR, tier_of
 
 _MENTION: Final = re.compile(rb'"blob":"([0-9a-f]{64})"')
 _OVERLAP: Final = len('"blob":""') + 64 - 1

@@ -30,9 +30,9 @@ from memwatch.agent.journal import Line
 from memwatch.agent.memory.entry import Change, Entry
 from memwatch.domain.clock import Clock
 from memwatch.wal import codec
-from memwatch.wal.checkpoint_format import JOURNAL_FILE, encode_lines, tier_file
+from memwatch.wal.checkpoint_format import JOURNAL_FILE, encode_lines
 from memwatch.wal.manifest import CheckpointManifest, TierTotals
-from memwatch.wal.segment import FORMAT, MANIFEST_FILE
+from memwatch.wal.segment import FORMAT, MANIFEST_FILE, tier_file
 
 _LINES = 128
 """Made in one go: about the time that another thread may wait for the interpreter."""

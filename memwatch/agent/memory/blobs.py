@@ -9,7 +9,6 @@ when are `inherited`. What is read is verified; a wrong byte is an error.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -22,6 +21,7 @@ from typing import Final
 from memwatch.agent.files import Files
 from memwatch.agent.memory.compression import pack, unpack
 from memwatch.agent.memory.entry import Blob, Text
+from memwatch.agent.memory.values import digest
 from memwatch.domain.errors import DamagedError, LogError
 from memwatch.host.forked import new_lock
 
@@ -61,7 +61,7 @@ class BlobStore:
         write. Raises LogError: then nothing was stored.
         """
         self._check_owner()
-        blob = Blob(sha256 or hashlib.sha256(canonical).hexdigest(), len(canonical))
+        blob = Blob(sha256 or digest(canonical), len(canonical))
         sha = blob.sha256
         with self._lock:
             if self._is_whole(blob):
@@ -97,7 +97,7 @@ class BlobStore:
             raise DamagedError(f"the blob {path} cannot be read: {error.strerror}") from error
         except DamagedError as error:
             raise DamagedError(f"the blob {path} is damaged: {error}") from error
-        if len(canonical) != blob.bytes or hashlib.sha256(canonical).hexdigest() != blob.sha256:
+        if len(canonical) != blob.bytes or digest(canonical) != blob.sha256:
             raise DamagedError(f"the blob {path} is damaged: its content is not what was written")
         return canonical
 
@@ -274,7 +274,7 @@ class BlobStore:
         """
         try:
             data = _read(path, self.stored_bytes(path.name))
-            whole = hashlib.sha256(unpack(data, 1 << 62)).hexdigest() == path.name
+            whole = digest(unpack(data, 1 << 62)) == path.name
         except (DamagedError, FileNotFoundError):
             whole = False
         if whole:

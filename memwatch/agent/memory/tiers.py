@@ -21,7 +21,7 @@ from memwatch.agent.memory.values import Types
 from memwatch.domain.errors import ReadOnlyError, UnkeepableError, UsageError
 from memwatch.domain.policy import Keep
 from memwatch.host.forked import new_rlock
-from memwatch.wal.checkpoint_format import tier_file
+from memwatch.wal.segment import tier_file
 
 __all__ = ["INLINE_BYTES", "Capture", "Entry", "Keep", "Purged", "Recorder", "Tier", "Tiers"]
 

@@ -9,7 +9,6 @@ tells whether a value changed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from math import isfinite
@@ -104,6 +103,8 @@ def plain(canonical: Text) -> Any:
 
 def digest(canonical: Text) -> str:
     """Return the SHA-256 of a text in hexadecimal."""
+    import hashlib  # its library costs two milliseconds that an import need not pay
+
     return hashlib.sha256(canonical).hexdigest()
 
 

@@ -13,9 +13,9 @@ from memwatch.agent.recovery.place import Place
 from memwatch.agent.recovery.replay import Replayer
 from memwatch.domain.errors import DamagedError, RecoveryError
 from memwatch.wal import codec
-from memwatch.wal.checkpoint_format import JOURNAL_FILE, decode_lines, tier_file, tier_of
+from memwatch.wal.checkpoint_format import JOURNAL_FILE, decode_lines
 from memwatch.wal.manifest import CheckpointFile, CheckpointManifest, parse_checkpoint
-from memwatch.wal.segment import FORMAT, MANIFEST_FILE
+from memwatch.wal.segment import FORMAT, MANIFEST_FILE, tier_file, tier_of
 
 MANIFEST_BYTES = 1_000_000
 _EXPANSION = 1_000

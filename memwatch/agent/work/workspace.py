@@ -7,7 +7,6 @@ file that somebody else changed is only reported.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -183,6 +182,8 @@ def _reached(place: Path) -> Path:
 
 def _hash(path: Path) -> tuple[str, int]:
     with os.fdopen(os.open(path, _READ), "rb") as file:
+        import hashlib  # only who records a tool's file needs it so early
+
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return digest, file.tell()
 

@@ -10,8 +10,9 @@ import pytest
 
 from memwatch.agent.memory.compression import decompressor
 from memwatch.agent.memory.entry import Source
-from memwatch.wal.checkpoint_format import NOTHING, TierLine, decode_lines, tier_of
+from memwatch.wal.checkpoint_format import NOTHING, TierLine, decode_lines
 from memwatch.wal.manifest import CheckpointManifest, parse_checkpoint
+from memwatch.wal.segment import tier_of
 from tests.agent.checkpoints.bench import Bench
 
 
