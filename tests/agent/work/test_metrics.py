@@ -18,6 +18,9 @@ class Scalar:
     def __float__(self) -> float:
         return 0.25
 
+    def __repr__(self) -> str:
+        return "Scalar()"
+
 
 @pytest.mark.parametrize(
     ("value", "logged"),
