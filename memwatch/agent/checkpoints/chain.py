@@ -29,7 +29,7 @@ from memwatch.domain.text import inert
 from memwatch.wal.segment import CHECKPOINT_DIR
 
 _CAPTURES = 3
-"""Attempts while values change in place under our hands."""
+"""Attempts while values change in place under our hands, or the base is gone."""
 
 
 class Chain:
@@ -62,10 +62,12 @@ class Chain:
 
     def extend(self, captured: Captured) -> Outcome:
         """Write and commit what was captured, or say why not."""
-        captured = self._with_base(captured)
         for _ in range(_CAPTURES):
             try:
-                return self._take(captured)
+                if self._has_base(captured.header):
+                    return self._take(captured)
+                self._tiers.give_back(captured.changes)
+                self.break_off()
             except ChangedInPlaceError as error:
                 self._tiers.give_back(captured.changes)
                 refusal = self._log_changed(error.changed)
@@ -80,15 +82,9 @@ class Chain:
             captured = self.capture(captured.asked)
         return outcome
 
-    def _with_base(self, captured: Captured) -> Captured:
-        """Take a full one instead where what an increment would build on is gone from the disk."""
-        base = captured.header.base
-        if base is None or self._standing.has_chain(base, self._last_lsn):
-            return captured
-        self._tiers.give_back(captured.changes)
-        release(self._tiers, captured)
-        self._base = None
-        return self.capture(captured.asked)
+    def _has_base(self, header: Header) -> bool:
+        """Whether what an increment would build on is on the disk; raises OSError."""
+        return header.base is None or self._standing.has_chain(header.base, self._last_lsn)
 
     def _take(self, captured: Captured) -> Outcome:
         header, context = captured.header, self._context

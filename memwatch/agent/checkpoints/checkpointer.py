@@ -27,7 +27,9 @@ from memwatch.agent.journal import Journal
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.tiers import Tiers
 from memwatch.agent.memory.values import Types
+from memwatch.domain.errors import LogError
 from memwatch.domain.policy import Cadence
+from memwatch.domain.text import inert
 
 if TYPE_CHECKING:
     from memwatch.agent.checkpoints.capture import Captured
@@ -68,7 +70,7 @@ class Checkpointer:
         # Half of this package: who opens a run needs it, who imports the library may not.
         from memwatch.agent.checkpoints.chain import Chain
 
-        self._clock = context.clock
+        self._clock, self._record = context.clock, context.record
         self._chain = Chain(context, tiers, types, blobs, journal)
         self._schedule = Schedule(cadence or Cadence(), self._clock.boot_us())
         self.pressing = False
@@ -133,8 +135,8 @@ class Checkpointer:
 
         With `wait` the caller waits for the outcome, and for that of one in progress before it;
         the tiers' lock must not be held then. Without it None is returned once it is begun, and
-        `tell` is called with the outcome by the thread; while another is in
-        progress nothing is begun, and the outcome says so.
+        `tell` is called with the outcome by the thread; while another is in progress nothing is
+        begun, and the outcome says so.
         """
         if self._refusal:
             return Outcome(id="", kind=kind, committed=False, reason=self._refusal)
@@ -152,9 +154,8 @@ class Checkpointer:
         except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
             self._turn.leave(token)
             return self._failed(kind, error)
-        except BaseException:  # an interrupt: nobody knows how much was taken hold of
-            self._chain.break_off()
-            self._schedule.owe_full()
+        except BaseException:
+            self._build_anew()
             self._turn.leave(token)
             raise
         self._jobs.put(job)
@@ -193,8 +194,12 @@ class Checkpointer:
         self._turn.leave(job.token)
         self.look()
         job.done.set()
-        with suppress(Exception):  # a listener's defect must not end this thread
+        try:
             job.tell(outcome)
+        except Exception as error:  # noqa: BLE001 - who was told failed: the thread goes on
+            message = f"the outcome of {outcome.id} could not be told: {words(error)}"
+            with suppress(LogError):
+                self._record("error", {"kind": "checkpoint", "message": inert(message, 300)})
 
     def _extend(self, job: _Job) -> Outcome:
         try:
@@ -207,7 +212,13 @@ class Checkpointer:
             self._schedule.failed(self._clock.boot_us())
         return outcome
 
+    def _build_anew(self) -> None:
+        """Make the next one full: nobody knows how much of the changes was taken hold of."""
+        self._chain.break_off()
+        self._schedule.owe_full()
+
     def _failed(self, kind: Kind, error: Exception) -> Outcome:
+        self._build_anew()
         self._schedule.failed(self._clock.boot_us())
         return Outcome(id="", kind=kind, committed=False, reason=words(error))
 

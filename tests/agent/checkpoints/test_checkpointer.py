@@ -64,6 +64,7 @@ def test_who_is_told_and_fails_costs_no_thread(bench: Bench) -> None:
 
     bench.checkpoints.take("full", wait=False, tell=fail)
     assert bench.checkpoints.take("incremental").committed
+    assert "the listener broke" in bench.records("error")[-1].text("message")
 
 
 def test_a_defect_of_ours_is_an_outcome_too(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
