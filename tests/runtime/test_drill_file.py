@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from memwatch.domain.drill import Drill, DrillTerm
 from memwatch.runtime.runs.drill_file import DRILL_FILE, DrillNews, append_drill, read_drill
@@ -29,6 +32,20 @@ def test_what_cannot_be_read_is_passed_by(tmp_path: Path) -> None:
 
 def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     (tmp_path / DRILL_FILE).write_bytes(b"x" * 200_000 + b"\n")
+    append_drill(tmp_path, SECOND)
+    assert read_drill(tmp_path) == SECOND
+
+
+def test_half_a_line_on_a_full_disk_is_said_and_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_drill(tmp_path, FIRST)
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda fd, data: write(fd, data[: len(data) // 2]))
+        with pytest.raises(OSError, match="No space left"):
+            append_drill(tmp_path, SECOND)
+    assert read_drill(tmp_path) == FIRST
     append_drill(tmp_path, SECOND)
     assert read_drill(tmp_path) == SECOND
 

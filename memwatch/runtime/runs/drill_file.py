@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +17,14 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def append_drill(home: Path, drill: Drill) -> None:
-    """Add a line to the drills of the run whose folder `home` is; raises OSError."""
-    fd = os.open(home / DRILL_FILE, _APPEND, 0o600)
+    """Add a line to the drills of the run whose folder `home` is, whole; raises OSError."""
+    path, line = home / DRILL_FILE, msgspec.json.encode(drill) + b"\n"
+    fd = os.open(path, _APPEND, 0o600)
     try:
-        os.write(fd, msgspec.json.encode(drill) + b"\n")
+        before = os.fstat(fd).st_size
+        if os.write(fd, line) != len(line):  # a disk that fills; half a line would spoil the next
+            os.ftruncate(fd, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     finally:
         os.close(fd)
 
