@@ -7,13 +7,13 @@ a third answer beside good and bad. Source: screens, requirement D2.
 from __future__ import annotations
 
 from memwatch.config.schema import Lights
+from memwatch.domain.level import Level
 from memwatch.domain.snapshot import (
     GONE,
     PAST,
     Checkpoints,
     Disk,
     GuardInfo,
-    Level,
     Light,
     Limits,
     Processes,

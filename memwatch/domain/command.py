@@ -1,4 +1,4 @@
-"""A request to act, from a person's key or a script."""
+"""A request to act, from a person's key, a script or the engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,31 @@ FINAL_STATES: frozenset[str] = frozenset({"done", "refused", "failed", "expired"
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What is asked for. `op` is an operation of the agent, or `note`, or `guard.stop`."""
+    """What is asked for. `op` is an operation of the agent, a hold, or one of the guard's own.
+
+    Holds: `pause`, `read_only`; `resume`, `read_write` release them. The guard's own: `note`,
+    `guard.stop`, `engine.mode`, `engine.approve`, `engine.decline`, `engine.reset`,
+    `notify.test`.
+    """
 
     op: str
     args: dict[str, Any] = {}
     origin: str = "operator"
     """Who asks: operator, engine, agent."""
     why: str = ""
+    id: str = ""
+    """Given by who asks when the same request may be handed over twice; else the guard names it."""
+    by: str = ""
+    """Which viewer: owner of the holds that it asks for, shown as "who"."""
+    plan: str = ""
+    """The plan that it is a step of."""
+    dry_run: bool = False
+    """Only say what would be done."""
+    confirm: str = ""
+    """What a person typed: the run's name, where the operation asks for it."""
+    expect: dict[str, Any] = {}
+    """What must be so for it to make sense, as `state.json` names it."""
+    ttl_us: int | None = None
 
 
 class CommandInfo(Struct, frozen=True, kw_only=True):
@@ -33,3 +51,11 @@ class CommandInfo(Struct, frozen=True, kw_only=True):
     changed_us: int
     origin: str = "operator"
     detail: str = ""
+    by: str = ""
+    why: str = ""
+    plan: str = ""
+    what: str = ""
+    """Arguments in words: "purge workspace, expired first"."""
+    dry_run: bool = False
+    result: dict[str, Any] = {}
+    """What the agent told with `done`; small, inert."""

@@ -11,10 +11,11 @@ from typing import Literal
 from msgspec import Struct
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.control import Alert, EngineInfo, Hold, SinceLeft, Suggestion
 from memwatch.domain.drill import Drill
+from memwatch.domain.level import EngineMode, Level
 from memwatch.domain.sample import ProcessInfo
 
-Level = Literal["normal", "warn", "intervene", "emergency", "hard"]
 RunState = Literal[
     "running", "draining", "paused", "read_only", "aborting", "ended", "crashed", "killed", "silent"
 ]
@@ -22,8 +23,7 @@ GONE: frozenset[RunState] = frozenset({"crashed", "killed"})
 """States of a run whose process ended without saying so."""
 PAST: frozenset[RunState] = GONE | {"ended"}
 """States of a run whose process is no more."""
-Word = Literal["ok", "watch", "WARN", "ACT", "CRIT", "no data"]
-"""What a light says: `watch` is a remark while the level is still normal."""
+Word = Literal["ok", "watch", "WARN", "ACT", "CRIT", "no data"]  # watch: level still normal
 LightName = Literal["MEMORY", "DISK", "PROCS", "CKPT", "STEP"]
 Severity = Literal["info", "notice", "warning", "error"]
 
@@ -63,7 +63,7 @@ class Own(Struct, frozen=True, kw_only=True):
 class GuardInfo(Struct, frozen=True, kw_only=True):
     """The guard that watches, and whether it records."""
 
-    engine: Literal["off", "observe", "shadow", "ask", "act"] = "observe"
+    engine: EngineMode = "observe"
     pid: int = 0
     start_id: str = ""
     """One start of a guard: sequence numbers of snapshots and events are its own."""
@@ -242,9 +242,7 @@ class Intervention(Struct, frozen=True, kw_only=True):
 
 
 class Disk(Struct, frozen=True, kw_only=True):
-    """The file system of the run."""
-
-    path: str = ""
+    path: str = ""  # of the run: this is about its file system
     total_bytes: int | None = None
     free_bytes: int | None = None
     free_share: float | None = None
@@ -330,15 +328,21 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     processes: Processes = Processes()
     progress: Progress = Progress()
     events: tuple[Event, ...] = ()
-    """The newest few; `event_seq` tells whether a viewer missed some."""
     event_seq: int = 0
+    """Tells whether a viewer missed some: `events` are the newest few."""
     source: Source = Source()
     windows: tuple[str, ...] = ("60s", "10min", "24h")
     """Growth windows of the profile, shortest first."""
     chart_window_s: float = 3600.0
     """Time span that charts show at first."""
-    profile_note: str = ""
-    """Said on screen when the profile shortens windows or cadences."""
+    engine: EngineInfo = EngineInfo()
+    holds: tuple[Hold, ...] = ()
+    suggestion: Suggestion | None = None
+    since: SinceLeft | None = None
+    """None while nobody left."""
+    alerts: tuple[Alert, ...] = ()
+    """Those that are raised."""
+    profile_note: str = ""  # said on screen when the profile shortens windows or cadences
 
     def resource(self, name: str) -> Resource | None:
         """Return a resource by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memwatch.config.schema import Thresholds
-from memwatch.domain.snapshot import Level
+from memwatch.domain.level import Level
 
 
 def level_of(share: float | None, thresholds: Thresholds) -> Level:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memwatch.domain.snapshot import Level, Word
+from memwatch.domain.level import Level
+from memwatch.domain.snapshot import Word
 from memwatch.domain.units import bytes_text, duration_text, local_time_text
 
 DAY_S = 86_400

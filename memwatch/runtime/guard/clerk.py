@@ -11,7 +11,8 @@ from typing import get_args
 
 from memwatch.analytics.told import Start
 from memwatch.domain.clock import Clock
-from memwatch.domain.snapshot import PAST, Level, Limits, Snapshot
+from memwatch.domain.level import Level
+from memwatch.domain.snapshot import PAST, Limits, Snapshot
 from memwatch.domain.units import share_text
 from memwatch.runtime.guard.ledger import Ledger
 from memwatch.runtime.guard.recorder import Recorder

@@ -9,8 +9,8 @@ from typing import get_args
 
 from msgspec import Struct
 
+from memwatch.domain.level import Level
 from memwatch.domain.record import Batch, Record
-from memwatch.domain.snapshot import Level
 from memwatch.ingest.tailer import LogTailer
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US
 

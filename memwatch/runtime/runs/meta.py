@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from memwatch.domain.snapshot import Level
+from memwatch.domain.level import Level
 from memwatch.runtime.runs.target import META_FILE
 
 FORMAT = 1
