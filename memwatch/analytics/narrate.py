@@ -2,20 +2,20 @@
 
 Kinds of events (they decide the mark on a chart): `run`, `recovery`, `experiment`, `phase`,
 `checkpoint.full`, `checkpoint.incremental`, `checkpoint.abort`, `purge`, `retention`, `command`,
-`mode`, `error`, `note`, `compact`, `rollback`, `level`, `gap`, `fault`, `process`, `other`.
+`mode`, `error`, `note`, `compact`, `rollback`, `fault`, `other`; of the guard: `level`, `engine`,
+`plan`, `policy`, `alert`, `notify`, `budget`, `gap`, `process`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from memwatch.analytics.narrate_guard import TELLERS as GUARD_TELLERS
+from memwatch.analytics.narrate_guard import Told
 from memwatch.domain.record import Fault, Record, figure
 from memwatch.domain.snapshot import Event, Severity
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
-
-Told = tuple[str, str, Severity]
-"""Kind, text and severity of an event."""
 
 SILENT = frozenset(
     {
@@ -44,6 +44,7 @@ SILENT = frozenset(
         "tick",
         "viewer",
         "verdict",
+        "engine.state",
     }
 )
 """Known kinds that make no event of their own."""
@@ -57,7 +58,7 @@ def event_of(record: Record) -> Event | None:
     if told is None:
         return None
     kind, text, severity = told
-    origin = "guard" if record.kind in _GUARD_KINDS else "agent"
+    origin = "guard" if record.kind in GUARD_TELLERS else "agent"
     return Event(seq=0, t_us=record.t_us, kind=kind, text=text, severity=severity, origin=origin)
 
 
@@ -67,9 +68,6 @@ def event_of_fault(fault: Fault, t_us: int) -> Event:
     text = f"log {fault.kind} at {place}: {inert(fault.detail, 120)}"
     severity: Severity = "notice" if fault.kind in ("torn", "pruned") else "warning"
     return Event(seq=0, t_us=t_us, kind="fault", text=text, severity=severity, origin="guard")
-
-
-_GUARD_KINDS = frozenset({"level", "gap", "engine.decision", "plan", "intervention", "process"})
 
 
 def _run_begin(record: Record) -> Told:
@@ -175,17 +173,6 @@ def _command(record: Record) -> Told | None:
     return "command", text + (f": {detail}" if detail else ""), severity
 
 
-def _intervention(record: Record) -> Told | None:
-    """Tell a request of the guard's ledger: the agent's own log tells what became of it."""
-    state = inert(record.text("state", "?"), 12)
-    if state not in ("asked", "failed", "expired", "unknown"):
-        return None
-    text = f"{inert(record.text('op', '?'), 30)} {state} ({inert(record.text('origin'), 20)})"
-    detail = inert(record.text("detail"), 80)
-    severity: Severity = "info" if state == "asked" else "warning"
-    return "command", text + (f": {detail}" if detail else ""), severity
-
-
 def _mode(record: Record) -> Told:
     cause = inert(record.text("cause"), 80)
     text = f"agent {inert(record.text('mode', '?'), 20)}"
@@ -213,25 +200,6 @@ def _rollback(record: Record) -> Told:
     return "rollback", text + (f": {cause}" if cause else ""), "notice"
 
 
-def _level(record: Record) -> Told:
-    level = inert(record.text("level", "?"), 12)
-    severity: Severity = "notice" if level == "normal" else "warning"
-    if level in ("emergency", "hard"):
-        severity = "error"
-    return "level", f"memory {level}: {inert(record.text('why'), 100)}", severity
-
-
-def _gap(record: Record) -> Told:
-    span = (record.number("until_us") or 0) - (record.number("from_us") or 0)
-    why = inert(record.text("why"), 80)
-    return "gap", f"nothing recorded for {duration_text(max(span, 0) / 1e6)}: {why}", "warning"
-
-
-def _process(record: Record) -> Told:
-    severity: Severity = "error" if record.text("severity") == "error" else "notice"
-    return "process", inert(record.text("text"), 120), severity
-
-
 def _other(record: Record) -> Told:
     return "other", f"{inert(record.kind, 40)} (a kind this version does not know)", "info"
 
@@ -251,16 +219,13 @@ _TELLERS: dict[str, Callable[[Record], Told | None]] = {
     "purge.end": _purge_end,
     "retention": _retention,
     "command": _command,
-    "intervention": _intervention,
     "mode": _mode,
     "error": _error,
     "note": _note,
     "context.compact": _compact,
     "workspace.rollback": _rollback,
-    "level": _level,
-    "gap": _gap,
-    "process": _process,
+    **GUARD_TELLERS,
 }
 
-KNOWN_KINDS = SILENT | frozenset(_TELLERS) | {"engine.decision", "plan"}
+KNOWN_KINDS = SILENT | frozenset(_TELLERS)
 """Every kind that this version knows."""

@@ -68,6 +68,32 @@ where that is not `x`. Applied in the order of their lsn these three kinds make 
 of an earlier start that this one repeats or is answered by. `file.op` is write, seen or delete,
 `was` the hash before. `truncate.cause` is checkpoint (segments went) or torn (`bytes` were cut).
 
+Kinds and members that the guard writes to its own log, `guard.wal`:
+
+    guard.begin        epoch version policy mode
+    engine.mode        mode allow until_us by why
+    engine.state       state boot
+    engine.decision    what rule level resource value limit why dry
+    level              level resource share why
+    plan               id level rule why state detail dry effect at steps before_bytes after_bytes
+    intervention       id op state detail origin plan by why what dry_run result
+    policy             source changed error
+    viewer             state by
+    alert              key state severity text lasted_us
+    notify             channel key state tries detail
+    budget             what state
+    probe              alive rss_bytes swap_bytes processes orphans threads fds unaccounted_bytes
+                       limit_bytes limit_name members disk
+    gap                from_us until_us why
+    process            text severity
+    note               text
+
+`engine.state.state` is the threshold engine's own and may change with each version; `boot` is the
+boot id that its durations belong to. A plan's `steps` are `{op, args, id, state, detail}`; `at` is
+the place of the one in work. `viewer.state` is came or left, `alert.state` raised or cleared,
+`notify.state` sent, failed or held. `engine.mode.until_us` is wall time, null for until the run
+ends.
+
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """
 

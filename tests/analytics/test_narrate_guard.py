@@ -1,0 +1,156 @@
+"""What a record of the guard says to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memwatch.analytics.narrate import event_of
+from memwatch.analytics.narrate_guard import TELLERS
+from tests.builders import record
+
+STEPS = [{"op": "checkpoint"}, {"op": "purge"}]
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.lists(st.text()),
+    st.dictionaries(st.text(), st.text()),
+)
+NAMES = st.sampled_from(
+    [
+        "mode",
+        "allow",
+        "by",
+        "what",
+        "state",
+        "effect",
+        "steps",
+        "level",
+        "changed",
+        "severity",
+        "lasted_us",
+        "before_bytes",
+        "after_bytes",
+        "error",
+        "channel",
+        "resource",
+        "why",
+        "at",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "told"),
+    [
+        (
+            "guard.begin",
+            {"epoch": 3, "version": "1", "mode": "shadow"},
+            ("engine", "guard 1 began, epoch 3, engine: shadow", "notice"),
+        ),
+        (
+            "engine.mode",
+            {"mode": "act", "allow": ["pause"], "by": "ctl", "why": "night"},
+            ("engine", "engine: act (pause), by ctl: night", "notice"),
+        ),
+        (
+            "engine.mode",
+            {"mode": "shadow", "allow": ["pause"]},
+            ("engine", "engine: shadow", "notice"),
+        ),
+        (
+            "engine.decision",
+            {"what": "shout", "why": "pause of 30 min did not help"},
+            ("engine", "shout: pause of 30 min did not help", "error"),
+        ),
+        (
+            "plan",
+            {"level": "warn", "state": "asked", "at": 0, "steps": STEPS, "why": "over 60%"},
+            ("plan", "plan warn begun (checkpoint, purge): over 60%", "warning"),
+        ),
+        (
+            "plan",
+            {
+                "level": "warn",
+                "state": "done",
+                "effect": "none",
+                "before_bytes": 9_000_000,
+                "after_bytes": 9_000_000,
+                "dry": True,
+            },
+            ("plan", "dry plan warn: without effect, 9.0M to 9.0M", "warning"),
+        ),
+        (
+            "level",
+            {"level": "hard", "resource": "disk", "why": "96% of 10G"},
+            ("level", "disk hard: 96% of 10G", "error"),
+        ),
+        (
+            "level",
+            {"level": "warn", "why": "memory 62% of 300M"},
+            ("level", "warn: memory 62% of 300M", "warning"),
+        ),
+        (
+            "intervention",
+            {"op": "purge", "what": "purge workspace", "state": "asked", "by": "dashboard"},
+            ("command", "purge workspace asked (dashboard)", "info"),
+        ),
+        (
+            "policy",
+            {"source": "policy.yaml", "changed": list("abcdef")},
+            ("policy", "policy taken over from policy.yaml: a, b, c, d and 2 more", "notice"),
+        ),
+        (
+            "policy",
+            {"error": "line 3"},
+            ("policy", "policy not taken over, the one before stays: line 3", "error"),
+        ),
+        (
+            "alert",
+            {"state": "cleared", "text": "memory", "lasted_us": 120_000_000},
+            ("alert", "all clear after 2m00s: memory", "notice"),
+        ),
+        (
+            "notify",
+            {"state": "failed", "channel": "ntfy", "key": "disk", "detail": "404"},
+            ("notify", "ntfy could not be told of disk: 404", "warning"),
+        ),
+        ("budget", {"what": "memory", "state": "kept"}, ("budget", "guard memory: kept", "notice")),
+    ],
+)
+def test_one_line_and_how_grave_it_is(
+    kind: str, members: dict[str, Any], told: tuple[str, str, str]
+) -> None:
+    event = event_of(record(1, kind, **members))
+    assert event is not None
+    assert (event.kind, event.text, event.severity) == told
+    assert event.origin == "guard"
+
+
+@pytest.mark.parametrize(
+    ("kind", "members"),
+    [
+        ("engine.decision", {"what": "ask", "why": "step 1"}),
+        ("plan", {"state": "running", "at": 1}),
+        ("notify", {"state": "sent", "channel": "bell"}),
+        ("intervention", {"op": "purge", "state": "running"}),
+        ("engine.state", {"state": {}}),
+        ("viewer", {"state": "came"}),
+    ],
+)
+def test_what_other_records_tell_is_not_told_twice(kind: str, members: dict[str, Any]) -> None:
+    assert event_of(record(1, kind, **members)) is None
+
+
+@given(kind=st.sampled_from(sorted(TELLERS)), members=st.dictionaries(NAMES, VALUES))
+def test_whatever_a_record_holds_it_is_one_inert_line(kind: str, members: dict[str, Any]) -> None:
+    event = event_of(record(1, kind, **members))
+    if event is not None:
+        assert event.text.isprintable()
+        assert len(event.text) <= 400
