@@ -77,6 +77,8 @@ class EngineInfo(Struct, frozen=True, kw_only=True):
     pressure: Pressure | None = None
     missing: dict[str, str] = {}
     """Operations of the policy that this agent lacks, and why."""
+    stop_file: str = ""
+    """The file that keeps all engines of this user from acting, while it exists."""
 
 
 class Suggestion(Struct, frozen=True, kw_only=True):
@@ -101,6 +103,8 @@ class Alert(Struct, frozen=True, kw_only=True):
     severity: Literal["notice", "warning", "error"]
     text: str
     raised_us: int
+    bell: bool = False
+    """Viewers ring for it, once: the bell is among the configured channels."""
 
 
 class SinceLeft(Struct, frozen=True, kw_only=True):

@@ -220,6 +220,7 @@ class Intervention(Struct, frozen=True, kw_only=True):
     tier: str = ""
     origin: str = ""
     """agent, engine, operator."""
+    by: str = ""  # the viewer that asked, where one did
     why: str = ""
     state: str = "done"
     asked_at_us: int = 0
