@@ -58,6 +58,19 @@ def memory_limits(pid: int, proc: Path = PROC, root: Path = Path("/")) -> list[L
     return found
 
 
+def group_of(pid: int, proc: Path = PROC, root: Path = Path("/")) -> Path | None:
+    """Return the folder of a process's group of version 2; None where it is not to be seen.
+
+    `root` stands before mount points.
+    """
+    mounts = read_mounts(proc)
+    for controllers, group in _groups(proc, pid):
+        mount = None if controllers else _mount_of(controllers, group, mounts)
+        if mount is not None and _holds(mount, group):
+            return (root / mount.point.lstrip("/")).joinpath(*_below(mount, group))
+    return None
+
+
 def binding(limits: Iterable[Limit]) -> Limit | None:
     """Return the smallest limit in force."""
     in_force = (limit for limit in limits if limit.in_force)
