@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memwatch.config.schema import Thresholds
+from memwatch.config.policy import Thresholds
 from memwatch.domain.level import Level
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from memwatch.config.policy import Policy
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.control import Alert, EngineInfo, Hold, SinceLeft
 from memwatch.domain.drill import Drill
+from memwatch.domain.level import Level
 from memwatch.domain.snapshot import GuardInfo, Limit
 from memwatch.wal.manifest import RunManifest
 
@@ -27,9 +30,23 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     watch_why: str = ""
     position: str = ""
     commands: tuple[CommandInfo, ...] = ()
+    """Requests, newest last."""
     older_experiments: dict[str, int] = {}
     """Experiments by status in segments that were dropped before this guard read them."""
     drill: Drill | None = None
     """The newest recovery for practice; None before the first."""
     alive: bool | None = None
     """The agent's process is there; None before it was first looked at."""
+    declared: str | None = None
+    """The agent's mode by its own word, where that is newer than its log."""
+    policy: Policy = field(default_factory=Policy)
+    """The one in force, of the agent's phase."""
+    policy_source: str = ""
+    engine: EngineInfo = EngineInfo()
+    levels: dict[str, Level] | None = None
+    """The engine's, by resource; None where no engine runs."""
+    soft_share: float | None = None
+    """The advisory limit in force; None for its start."""
+    holds: tuple[Hold, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    since: SinceLeft | None = None
