@@ -107,6 +107,31 @@ class Alert(Struct, frozen=True, kw_only=True):
     """Viewers ring for it, once: the bell is among the configured channels."""
 
 
+class ChannelInfo(Struct, frozen=True, kw_only=True):
+    """One way to tell people who do not look: whether it works. Never its address."""
+
+    name: str
+    """Its kind, with a number behind it where there are several."""
+    state: Literal["", "sent", "failed", "held"] = ""
+    """What became of the newest notice; `held` waits for the end of the quiet hours."""
+    at_us: int | None = None
+    detail: str = ""
+    waiting: int = 0
+    """Notices that are still to be sent."""
+    dropped: int = 0
+    """Notices that gave way to newer ones, unsent."""
+    tested_us: int | None = None
+    """When a test notice last got through."""
+
+
+class NotifyInfo(Struct, frozen=True, kw_only=True):
+    """How people are told: the channels, and the sign of life that the guard sends out."""
+
+    channels: tuple[ChannelInfo, ...] = ()
+    heartbeat: ChannelInfo | None = None
+    """None: nobody would notice if this guard died."""
+
+
 class SinceLeft(Struct, frozen=True, kw_only=True):
     """What happened since the last viewer closed."""
 

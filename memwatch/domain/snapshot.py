@@ -11,7 +11,14 @@ from typing import Literal
 from msgspec import Struct
 
 from memwatch.domain.command import CommandInfo
-from memwatch.domain.control import Alert, EngineInfo, Hold, SinceLeft, Suggestion
+from memwatch.domain.control import (
+    Alert,
+    EngineInfo,
+    Hold,
+    NotifyInfo,
+    SinceLeft,
+    Suggestion,
+)
 from memwatch.domain.drill import Drill
 from memwatch.domain.level import EngineMode, Level
 from memwatch.domain.sample import ProcessInfo
@@ -232,6 +239,8 @@ class Intervention(Struct, frozen=True, kw_only=True):
     after_10min: float | None = None
     freed_bytes: float | None = None
     freed_share: float | None = None
+    rebound_s: float | None = None
+    """Time until usage was back where it had been, when that was seen."""
     claimed: int | None = None
     """What the agent itself said it freed (or wrote, for a checkpoint); the mean of a series."""
     count: int = 1
@@ -343,6 +352,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """None while nobody left."""
     alerts: tuple[Alert, ...] = ()
     """Those that are raised."""
+    notify: NotifyInfo | None = None
+    """None for a run that has no guard."""
     profile_note: str = ""  # said on screen when the profile shortens windows or cadences
 
     def resource(self, name: str) -> Resource | None:
