@@ -30,6 +30,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent's process tree may use; None leaves it to the dashboard."""
     keep: Mapping[str, Keep] = msgspec.field(default_factory=lambda: KEEP)
     """Tiers by name, and what each keeps."""
+    phases: Mapping[str, Mapping[str, Keep]] = msgspec.field(default_factory=dict)
+    """What tiers keep in a phase (its name first) in place of that (R10)."""
     share_cap: float = SHARE_CAP
     cadence: Cadence = Cadence()
     """When checkpoints are due (R5)."""

@@ -84,6 +84,7 @@ class Run:
             context,
             types=types,
             blobs=blobs,
+            phases=options.phases,
             builders=options.builders,
             summarize=options.summarize,
             limit_bytes=options.memory_limit_bytes,
@@ -94,8 +95,7 @@ class Run:
         if past is not None:
             context.phase = past[0].phase
             self.tiers.adopt(past[0].tiers, past[0].changes)
-        live = [*self.tiers.live_blobs(), *self.journal.blobs()]
-        blobs.adopt(live, context.log.last_lsn)
+        blobs.adopt([*self.tiers.live_blobs(), *self.journal.blobs()], context.log.last_lsn)
         self._workspace = Workspace(options.workspace, context, self.journal, blobs)
         self.checkpoints = Checkpointer(
             context, self.tiers, options.cadence, types=types, blobs=blobs, journal=self.journal

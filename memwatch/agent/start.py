@@ -13,11 +13,11 @@ import msgspec
 import memwatch
 from memwatch.agent.context import Context
 from memwatch.agent.control.operation import Operation, describe
+from memwatch.agent.memory.keeping import told
 from memwatch.agent.options import RunOptions
 from memwatch.agent.past import run_drafts
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import LogError
-from memwatch.domain.policy import Keep
 from memwatch.host.process import identity_of
 from memwatch.wal.manifest import RunManifest
 from memwatch.wal.segment import FORMAT, RUN_FILE
@@ -55,7 +55,7 @@ def introduce(
         argv=sys.argv,
         limits=limits,
         cadence=msgspec.to_builtins(options.cadence),
-        retention={name: _told(keep) for name, keep in options.keep.items()},
+        retention={name: told(keep) for name, keep in options.keep.items()},
         ops=describe(operations),
     )
     text = msgspec.json.format(msgspec.json.encode(manifest))
@@ -77,9 +77,3 @@ def introduce(
         "pid": pid,
         "limits": limits,
     }
-
-
-def _told(keep: Keep) -> dict[str, Any]:
-    """Return what is not usual of a tier."""
-    usual = msgspec.structs.asdict(Keep())
-    return {k: v for k, v in msgspec.structs.asdict(keep).items() if v != usual[k]}

@@ -159,7 +159,7 @@ def _retention(record: Record) -> Told:
     tier, why = inert(record.text("tier", "?"), 24), inert(record.text("why"), 80)
     old, new = record.members.get("old"), record.members.get("new")
     what = inert(record.text("what"), 20)
-    change = f"{what} {_value(old)} to {_value(new)}".strip()
+    change = f"{what} {_kept(old)} to {_kept(new)}".strip()
     return "retention", f"retention of {tier}: {change}, {why}", "notice"
 
 
@@ -202,6 +202,13 @@ def _rollback(record: Record) -> Told:
 
 def _other(record: Record) -> Told:
     return "other", f"{inert(record.kind, 40)} (a kind this version does not know)", "info"
+
+
+def _kept(value: object) -> str:
+    """Return one number of a tier, or members of what it keeps, in words."""
+    if not isinstance(value, dict):
+        return _value(value)
+    return inert(", ".join(f"{name} {_value(what)}" for name, what in value.items()), 60)
 
 
 def _value(value: object, width: int = 20) -> str:

@@ -66,7 +66,9 @@ where that is not `x`. Applied in the order of their lsn these three kinds make 
 `tokens`, `limit` for each tier, absolute: what tiers hold is told by it, not by sums of puts.
 `call.request` is the hash of the request, `state` one of begun, done, failed; `again` is the call
 of an earlier start that this one repeats or is answered by. `file.op` is write, seen or delete,
-`was` the hash before. `truncate.cause` is checkpoint (segments went) or torn (`bytes` were cut).
+`was` the hash before. `retention.what` is count or experiments, whose number follows what entries
+measure, or phase or asked: then `old` and `new` hold what differs of the tier's `Keep`.
+`truncate.cause` is checkpoint (segments went) or torn (`bytes` were cut).
 
 Kinds and members that the guard writes to its own log, `guard.wal`:
 

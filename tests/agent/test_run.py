@@ -21,7 +21,7 @@ from tests.agent.control.sending import a_command, publish, state_of
 from tests.agent.reading import kinds, read_log
 from tests.waiting import until
 
-OPS = {"checkpoint", "purge", "reclaim", "abort_experiment", "end_run"}
+OPS = {"checkpoint", "purge", "retain", "reclaim", "abort_experiment", "end_run"}
 """What every run does on request."""
 OPTIONS = RunOptions(agent="tester", memory_limit_bytes=300_000_000)
 

@@ -28,6 +28,18 @@ from tests.builders import record
             "retention of recent: experiments 5 to 3, too large",
             "notice",
         ),
+        (
+            "retention",
+            {
+                "tier": "history",
+                "what": "asked",
+                "old": {"count": None, "ttl_s": 9},
+                "new": {"count": 7, "ttl_s": "\x1b[31m"},
+                "why": "asked by engine",
+            },
+            "retention of history: asked count None, ttl_s 9 to count 7, ttl_s",
+            "notice",
+        ),
     ],
 )
 def test_one_line_and_how_grave_it_is(

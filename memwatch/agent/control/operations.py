@@ -1,4 +1,4 @@
-"""What every run does on request: checkpoint, purge, reclaim, abort_experiment, end_run.
+"""What every run does on request: checkpoint, purge, retain, reclaim, abort_experiment, end_run.
 
 Source: contracts, "Operations"; R4, R5, R8. Each checks all it was told before it begins, so that
 `refused` means that nothing happened.
@@ -17,6 +17,7 @@ from memwatch.agent.control.mode import End, Mode
 from memwatch.agent.control.operation import Later, Operation, RefusedError, Request, Result
 from memwatch.agent.control.reclaim import Reclaimer
 from memwatch.agent.memory.entry import Cause, How
+from memwatch.domain.errors import UsageError
 
 Kind = Literal["incremental", "full", "experiment"]
 Save = Literal["required", "best_effort", "none"]
@@ -70,6 +71,11 @@ class Tiers(Protocol):
     ) -> Struct:
         """Let values leave memory; returns what that freed."""
 
+    def keep(
+        self, tier: str, changes: Mapping[str, Any] | None, why: str, *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Have a tier keep something else; returns what differs."""
+
     def totals(self) -> Mapping[str, Mapping[str, int]]:
         """Return entries and bytes of each tier."""
 
@@ -87,6 +93,13 @@ class PurgeArgs(Struct, forbid_unknown_fields=True):
     keys: list[str] | None = None
     how: How | None = None
     target_bytes: Annotated[int, Meta(gt=0)] | None = None
+
+
+class RetainArgs(Struct, forbid_unknown_fields=True):
+    """See `Operations.all`."""
+
+    tier: str
+    keep: dict[str, Any] | None
 
 
 class AbortArgs(Struct, forbid_unknown_fields=True):
@@ -125,7 +138,7 @@ class Operations:
             "checkpoint": Operation(
                 run=self._checkpoint,
                 about="save the state of all tiers",
-                args={"kind": "incremental, full, or experiment: all of the current one"},
+                args={"kind": "incremental, full, or experiment: all of the current one, if any"},
                 dry_runs=True,
                 ready=lambda: not self._checkpoints.busy,
             ),
@@ -139,6 +152,17 @@ class Operations:
                     "target_bytes": "until so much is free",
                 },
                 idempotent=False,
+                destructive=True,
+                dry_runs=True,
+                max_s=60.0,
+            ),
+            "retain": Operation(
+                run=self._retain,
+                about="change what a tier keeps, until that is changed again or the start ends",
+                args={
+                    "tier": "of this one",
+                    "keep": "count, experiments, ttl_s, bytes, …; null: what it keeps by itself",
+                },
                 destructive=True,
                 dry_runs=True,
                 max_s=60.0,
@@ -172,10 +196,11 @@ class Operations:
 
     def _checkpoint(self, request: Request) -> Result | Later:
         args = _checked(request, CheckpointArgs)
-        if args.kind == "experiment" and not self._mode.in_experiment:
-            raise RefusedError("no experiment is in progress")
+        kind = args.kind
+        if kind == "experiment" and not self._mode.in_experiment:
+            kind = "incremental"  # it ended, or was paused before it began: what there is, is saved
         if request.dry_run:
-            return {"kind": args.kind, "tiers": self._tiers.totals()}
+            return {"kind": kind, "tiers": self._tiers.totals()}
         later = Later()
 
         def tell(outcome: Outcome) -> None:
@@ -184,7 +209,7 @@ class Operations:
             else:
                 later.failed(outcome.reason)
 
-        failed = self._checkpoints.take(args.kind, False, tell)
+        failed = self._checkpoints.take(kind, False, tell)
         if failed is not None:
             tell(failed)
         return later
@@ -204,6 +229,14 @@ class Operations:
         )
         result: Result = msgspec.to_builtins(purged)
         return result
+
+    def _retain(self, request: Request) -> Result:
+        args = _checked(request, RetainArgs)
+        why = f"asked by {request.origin}"
+        try:
+            return self._tiers.keep(args.tier, args.keep, why, dry_run=request.dry_run)
+        except UsageError as error:
+            raise RefusedError(str(error)) from None
 
     def _reclaim(self, request: Request) -> Result:
         del request  # it takes no arguments
@@ -249,7 +282,7 @@ class Operations:
         return _told(outcome) if outcome.committed else {"error": outcome.reason}
 
 
-_Args = TypeVar("_Args", CheckpointArgs, PurgeArgs, AbortArgs, EndArgs)
+_Args = TypeVar("_Args", CheckpointArgs, PurgeArgs, RetainArgs, AbortArgs, EndArgs)
 
 
 def _checked(request: Request, kind: type[_Args]) -> _Args:

@@ -45,11 +45,10 @@ class LoggedTable:
         context: Context,
         places: Places,
         lock: threading.RLock,
-        ttl_us: int | None = None,
     ) -> None:
         self.name = name
         self.lock = lock
-        self.table = Table(ttl_us)
+        self.table = Table()
         self.changes = Changes()
         self._context = context
         self._places = places

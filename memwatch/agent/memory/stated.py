@@ -6,9 +6,11 @@ must never be written.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from memwatch.agent.memory.entry import Cause, How
 from memwatch.domain.errors import UnkeepableError, UsageError
 from memwatch.domain.policy import Keep
 from memwatch.domain.record import LARGEST
@@ -85,3 +87,34 @@ def check_keep(tier: str, keep: Keep) -> None:
         check_share(f"{what}: importance", keep.importance)
     except UnkeepableError as error:
         raise UsageError(str(error)) from None
+
+
+def check_tier(tier: Any, known: Collection[str]) -> None:
+    """Raise UsageError for a tier that there is not."""
+    if type(tier) is not str or tier not in known:
+        raise UsageError(f"there is no tier {tier!r:.40}: there are {', '.join(known)}")
+
+
+def check_purge(
+    tier: Any, how: Any, target_bytes: Any, cause: Any, *, known: Collection[str]
+) -> None:
+    """Raise UsageError for a purge that cannot be meant, `known` being the tiers."""
+    if tier is not None:
+        check_tier(tier, known)
+    for name, value, words in (("how", how, get_args(How)), ("cause", cause, get_args(Cause))):
+        if value not in words and not (value is None and name == "how"):
+            raise UsageError(f"{name} is one of {', '.join(words)}, not {value!r:.40}")
+    if target_bytes is not None:
+        try:
+            check_count("target_bytes", target_bytes)
+        except UnkeepableError as error:
+            raise UsageError(str(error)) from None
+
+
+def check_keys(keys: Any) -> frozenset[str]:
+    """Return the keys that are named; raises UsageError for what is no list of keys."""
+    if isinstance(keys, Iterable) and not isinstance(keys, str):  # no list of its letters
+        only = tuple(keys)
+        if all(isinstance(key, str) for key in only):
+            return frozenset(only)
+    raise UsageError(f"keys is a list of keys, not {keys!r:.60}")

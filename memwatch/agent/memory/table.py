@@ -45,9 +45,8 @@ def resident_bytes(entry: Entry, value_bytes: int) -> int:
 class Table:
     """Entries in the order of their last change. Used with the tiers' lock held."""
 
-    def __init__(self, ttl_us: int | None = None) -> None:
-        """`ttl_us`: how long an entry lives that does not say it itself; None: until deleted."""
-        self._ttl_us = ttl_us
+    def __init__(self) -> None:
+        self._ttl_us: int | None = None
         self.entries: MutableMapping[str, Entry] = {}
         self.bytes = 0
         self.full_bytes = 0
@@ -59,6 +58,12 @@ class Table:
         """Keys by the experiment they count under."""
         self._deadlines: list[tuple[int, int, str]] = []
         """Heap of boot clock, lsn, key; an item whose entry changed since means nothing."""
+
+    def live(self, ttl_us: int | None) -> None:
+        """Let entries that do not say it themselves live so long; None: until deleted."""
+        if ttl_us != self._ttl_us:
+            self._ttl_us = ttl_us
+            self.watch_all()
 
     def add(self, entry: Entry) -> None:
         """Take an entry whose key is free."""

@@ -48,23 +48,26 @@ class Tier:
 
     def __init__(self, name: str, keep: Keep, shared: Shared) -> None:
         self.name = name
-        self.keep = keep
-        """As configured; `in_force` is what holds."""
-        self.cap_bytes = shared.cap_bytes if keep.bytes is None else keep.bytes
-        """Most that it holds in memory; None where nothing limits it."""
         self._shared = shared
         self._context = shared.context
         self._lock = shared.lock
         self._places = shared.places
-        self._logged = LoggedTable(
-            name, shared.context, shared.places, shared.lock, ttl_us=ttl_us(keep)
-        )
+        self._logged = LoggedTable(name, shared.context, shared.places, shared.lock)
         self.table = self._logged.table  # used with the tiers' lock held
-        self._adaptation = Adaptation(keep)
         self._unlogged = Unlogged()
+        self._retaining = False
+        self.keep_so(keep)
+
+    def keep_so(self, keep: Keep) -> None:
+        """Keep this from here on; `retain` lets go of what is beyond it."""
+        self.keep = keep
+        """As it is to be; `in_force` is what holds."""
+        self.cap_bytes = self._shared.cap_bytes if keep.bytes is None else keep.bytes
+        """Most that it holds in memory; None where nothing limits it."""
+        self._adaptation = Adaptation(keep)
         self._full_at_bytes = self.cap_bytes
         """Over this the tier looks for values that can leave memory."""
-        self._retaining = False
+        self.table.live(ttl_us(keep))
 
     def __len__(self) -> int:
         """Count of entries."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 
 from memwatch.agent.context import Context
 from memwatch.agent.memory.blobs import BlobStore
 from memwatch.agent.memory.entry import ABSENT, Cause, Change, Entry, How
+from memwatch.agent.memory.keeping import Keeping, differences
 from memwatch.agent.memory.logged import INLINE_BYTES, LoggedTable
 from memwatch.agent.memory.places import Builders, Places
 from memwatch.agent.memory.purge import Now, Victim, plan
 from memwatch.agent.memory.purging import Purged, Purging
-from memwatch.agent.memory.stated import check_count, check_keep
+from memwatch.agent.memory.retention import in_excess
+from memwatch.agent.memory.stated import check_keys, check_purge, check_tier
 from memwatch.agent.memory.summary import SUMMARY_PREFIX, Summaries, Summarize
 from memwatch.agent.memory.tier import Shared, Tier
 from memwatch.agent.memory.values import Types
-from memwatch.domain.errors import ReadOnlyError, UnkeepableError, UsageError
+from memwatch.domain.errors import ReadOnlyError, UnkeepableError
 from memwatch.domain.policy import Keep
 from memwatch.host.forked import new_rlock
-from memwatch.wal.segment import tier_file
 
 __all__ = ["INLINE_BYTES", "Capture", "Entry", "Keep", "Purged", "Recorder", "Tier", "Tiers"]
 
@@ -48,6 +49,7 @@ class Tiers(Mapping[str, Tier]):
         *,
         types: Types,
         blobs: BlobStore,
+        phases: Mapping[str, Mapping[str, Keep]] | None = None,
         builders: Builders | None = None,
         summarize: Summarize | None = None,
         limit_bytes: int | None = None,
@@ -55,6 +57,7 @@ class Tiers(Mapping[str, Tier]):
     ) -> None:
         """`limit_bytes`: binding limit of the memory; no tier holds more than `share_cap` of it.
 
+        `phases` says of each phase what tiers keep then in place of `keep`.
         Raises UsageError for a tier that no file can be named by, that keeps what means nothing,
         or that is demoted to one that does not exist.
         """
@@ -66,8 +69,7 @@ class Tiers(Mapping[str, Tier]):
         places = Places(types, blobs, builders or {})
         purging = Purging(context, self._demote)
         self._shared = Shared(context, self.lock, places, purging, cap_bytes)
-        for name, what in keep.items():
-            _check_tier(name, what, keep)
+        self._keeping = Keeping(keep, phases)
         self._tiers = {name: Tier(name, what, self._shared) for name, what in keep.items()}
 
     def __getitem__(self, name: str) -> Tier:
@@ -100,20 +102,41 @@ class Tiers(Mapping[str, Tier]):
             if number is not None and outcome is not None:
                 self._summaries.ended(number, outcome)
             for tier in self._tiers.values():
-                tier.adapt()
-                if self._may_delete():
-                    tier.retain(ended=True)
+                self._follow_phase(tier)
+                self._settle(tier)
 
     def phase_changed(self) -> None:
-        """Let go of what expired; `Context.phase` says which phase begins.
+        """Keep what the phase wants, let go of what is beyond; `Context.phase` says which begins.
 
         That the former phase's intermediates are the next candidates needs no act: each purge
         compares the phase of an entry with that of the run (R3).
         """
         with self.lock:
-            if self._may_delete():
-                for tier in self._tiers.values():
-                    tier.retain()
+            for tier in self._tiers.values():
+                changed = self._follow_phase(tier)
+                if self._may_delete():
+                    tier.retain(ended=changed)
+
+    def keep(
+        self, tier: str, changes: Mapping[str, Any] | None, why: str, *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Have a tier keep something else until the start ends, None: what it keeps by itself.
+
+        `changes` are members of `Keep`; those left out are as usual. Returns `old` and `new` of
+        what differs, and how many `entries` that leaves beyond the numbers: they go at once, or,
+        while the run is read-only, later. Raises UsageError for what cannot be kept so, and
+        LogError: where it could not be logged nothing has changed.
+        """
+        check_tier(tier, self._tiers)
+        with self.lock:
+            one, wish = self._tiers[tier], self._keeping.wish(tier, changes, self._context.phase)
+            old, new = differences(one.keep, wish)
+            entries = len(in_excess(one.table, wish, ended=True))
+            if not dry_run:
+                self._change(one, wish, "asked", why)
+                self._keeping.ask(tier, None if changes is None else wish)
+                self._settle(one)
+        return {"old": old, "new": new, "entries": entries}
 
     def purge(
         self,
@@ -132,8 +155,8 @@ class Tiers(Mapping[str, Tier]):
         comes back when asked for. `compress` keeps it there as compressed text. A `dry_run` tells
         what would be done. Raises UsageError for what cannot be meant: then nothing goes.
         """
-        self._check_purge(tier, how, target_bytes, cause)
-        only = None if keys is None else _keys(keys)
+        check_purge(tier, how, target_bytes, cause, known=self._tiers)
+        only = None if keys is None else check_keys(keys)
         names = list(self._tiers) if tier is None else [tier]
         with self.lock:
             now_us = self._context.clock.boot_us()
@@ -194,6 +217,7 @@ class Tiers(Mapping[str, Tier]):
                 if name not in self._tiers:
                     self._tiers[name] = Tier(name, Keep(), self._shared)
             for name, tier in self._tiers.items():
+                tier.keep_so(self._keeping.of(name, self._context.phase))
                 tier.adopt(tiers.get(name, {}).values(), changes.get(name, {}))
 
     def live_blobs(self) -> list[str]:
@@ -202,24 +226,32 @@ class Tiers(Mapping[str, Tier]):
             entries = [entry for tier in self._tiers.values() for entry in tier.entries()]
             return [entry.blob.sha256 for entry in entries if entry.blob is not None]
 
+    def _follow_phase(self, tier: Tier) -> bool:
+        """Let a tier keep what it is to keep in the phase of now; says whether that is new."""
+        phase = self._context.phase
+        return self._change(tier, self._keeping.of(tier.name, phase), "phase", f"phase {phase}")
+
+    def _change(self, tier: Tier, keep: Keep, what: str, why: str) -> bool:
+        """Log, then have a tier keep something else; says whether it differs."""
+        old, new = differences(tier.keep, keep)
+        if new:
+            about = {"tier": tier.name, "what": what, "old": old, "new": new, "why": why}
+            self._context.record("retention", about)
+            tier.keep_so(keep)
+        return bool(new)
+
+    def _settle(self, tier: Tier) -> None:
+        """Adapt the numbers of a tier to what it measures, let go of what is beyond them."""
+        tier.adapt()
+        if self._may_delete():
+            tier.retain(ended=True)
+
     def _may_delete(self) -> bool:
         try:
             self._context.check_writable()
         except ReadOnlyError:
             return False
         return True
-
-    def _check_purge(self, tier: Any, how: Any, target_bytes: Any, cause: Any) -> None:
-        if tier is not None and (type(tier) is not str or tier not in self._tiers):
-            raise UsageError(f"there is no tier {tier!r:.40}: there are {', '.join(self._tiers)}")
-        for name, value, known in (("how", how, get_args(How)), ("cause", cause, get_args(Cause))):
-            if value not in known and not (value is None and name == "how"):
-                raise UsageError(f"{name} is one of {', '.join(known)}, not {value!r:.40}")
-        if target_bytes is not None:
-            try:
-                check_count("target_bytes", target_bytes)
-            except UnkeepableError as error:
-                raise UsageError(str(error)) from None
 
     def _rehearse(self, victims: list[Victim], how: How | None, target: int | None) -> Purged:
         done = Purged()
@@ -285,24 +317,6 @@ class Tiers(Mapping[str, Tier]):
         self._context.record(
             "error", {"kind": "summarize", "message": message[:500], "tier": tier.name}
         )
-
-
-def _keys(keys: Any) -> frozenset[str]:
-    if isinstance(keys, Iterable) and not isinstance(keys, str):  # no list of its letters
-        only = tuple(keys)
-        if all(isinstance(key, str) for key in only):
-            return frozenset(only)
-    raise UsageError(f"keys is a list of keys, not {keys!r:.60}")
-
-
-def _check_tier(name: str, what: Keep, keep: Mapping[str, Keep]) -> None:
-    try:
-        tier_file(name)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from None
-    check_keep(name, what)
-    if what.demote_to is not None and (what.demote_to not in keep or what.demote_to == name):
-        raise UsageError(f"tier {name} is demoted to {what.demote_to}: no other tier")
 
 
 def _whole(tier: Tier, entry: Entry) -> Entry:

@@ -35,6 +35,14 @@ def test_a_checkpoint_is_answered_when_it_is_committed(run: Parts, kind: str) ->
     assert "checkpoint.commit" in kinds(run.path)
 
 
+def test_without_an_experiment_a_checkpoint_of_it_saves_what_changed(run: Parts) -> None:
+    run.tiers["workspace"].put("a", {"n": 1})
+    assert run.do("checkpoint", args={"kind": "full"})[0] == "done"
+    run.tiers["workspace"].put("b", {"n": 2})
+    state, _, result = run.do("checkpoint", args={"kind": "experiment"})
+    assert (state, result["kind"]) == ("done", "incremental")
+
+
 def test_a_checkpoint_that_fails_says_why(run: Parts) -> None:
     command_id = run.ask("checkpoint", args={"kind": "full"})
     (run.path / "checkpoints").write_text("in the way")
@@ -48,11 +56,17 @@ def test_a_checkpoint_that_fails_says_why(run: Parts) -> None:
     ("op", "args", "words"),
     [
         ("checkpoint", {"kind": "huge"}, "wrong argument"),
-        ("checkpoint", {"kind": "experiment"}, "no experiment is in progress"),
         ("purge", {"tier": "attic"}, "there is no tier attic"),
         ("purge", {"how": "nicely"}, "wrong argument"),
         ("purge", {"target_bytes": -1}, "wrong argument"),
         ("purge", {"keys": "a"}, "wrong argument"),
+        ("retain", {"tier": "workspace"}, "wrong argument"),
+        ("retain", {"tier": "attic", "keep": None}, "there is no tier 'attic'"),
+        ("retain", {"tier": "workspace", "keep": {"count": 0}}, "count is a whole number from 1"),
+        ("retain", {"tier": "workspace", "keep": {"ttl": 1}}, "unknown field `ttl`"),
+        ("retain", {"tier": "workspace", "keep": {"ttl_s": -1}}, "ttl_s is a time"),
+        ("retain", {"tier": "workspace", "keep": {"demote_to": "attic"}}, "no other tier"),
+        ("retain", {"tier": "verified", "keep": {"delete": True}}, "deletes nothing"),
         ("abort_experiment", {}, "no experiment is in progress"),
         ("end_run", {"grace_us": 10**12}, "wrong argument"),
         ("reclaim", {"all": True}, "unknown arguments: all"),

@@ -135,6 +135,15 @@ class Storage(RuleBasedStateMachine):
         assert not done.refused
         self._heed_deletions()
 
+    @rule(
+        tier=tiers, count=st.none() | st.integers(1, 6), experiments=st.none() | st.integers(1, 3)
+    )
+    def ask_to_keep(self, tier: str, count: int | None, experiments: int | None) -> None:
+        """Somebody asks a tier to keep more or fewer, or, for a change, what it keeps by itself."""
+        wish = {"count": count, "experiments": experiments}
+        self.held.tiers.keep(tier, wish if count != experiments else None, "asked")
+        self._heed_deletions()
+
     @rule(seconds=st.sampled_from([1, 60, 2_000]), phase=st.sampled_from(["one", "other"]))
     def begin_experiment(self, seconds: int, phase: str) -> None:
         """Time passes, an experiment ends and another begins."""
