@@ -107,7 +107,7 @@ def test_killed_callers_leave_nothing(stage: Stage) -> None:
     demo = stage.start(["-m", "memwatch", "demo", "--headless", "--seconds", "60"])
     run_dir = wait_for(lambda: demo_run(stage), "the demo's run")
     stage.session(run_dir).close()
-    assert len(processes_of(stage.folder)) == 3, "keeper, engine and guard"
+    assert len(processes_of(stage.folder)) == 4, "both keepers, engine and guard"
     demo.kill()
     wait_for(lambda: processes_of(stage.folder) == [], "all processes gone")
     assert files(stage.home) == []

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from memwatch.runtime.runs.attach import Attachment
+from memwatch.config.locations import run_home
+from memwatch.runtime.runs.attach import LOG_FILE, Attachment
+from memwatch.runtime.runs.keeper import keeper_of
 from tests.e2e.stage import Stage, exists
 from tests.waiting import wait_for
 
@@ -44,18 +46,40 @@ def test_detached_it_outlives_its_caller_and_is_stopped_by_name(stage: Stage) ->
     assert begun.stdout == (
         f"guard {pid} watches {puppet.run_id}; end it with: memwatch guard --stop {puppet.run_id}\n"
     )
-    assert os.getsid(pid) == pid, "no terminal can take it along"
+    keeper = keeper_of(pid)
+    assert keeper is not None
+    assert os.getsid(pid) == keeper, "no terminal can take it along"
     again = stage.cli("guard", str(puppet.run_dir), "--detach")
     assert f"guard {pid} watches" in again.stdout
     stopped = stage.cli("guard", "--stop", puppet.run_id)
     assert (stopped.returncode, stopped.stderr) == (0, "")
     assert stopped.stdout == f"guard of {puppet.run_id} ended; the agent goes on\n"
-    wait_for(lambda: not exists(pid), "the guard gone")
+    wait_for(lambda: not exists(pid) and not exists(keeper), "guard and keeper gone")
     assert puppet.alive
     assert not attachment.socket.exists()
     nobody = stage.cli("guard", "--stop", puppet.run_id)
     assert nobody.returncode == 2
     assert nobody.stderr == f"memwatch: no guard watches {puppet.run_id}\n"
+
+
+def test_a_detached_guard_that_is_killed_comes_again(stage: Stage) -> None:
+    puppet = stage.puppet("kept")
+    assert stage.cli("guard", str(puppet.run_dir), "--detach").returncode == 0
+    attachment = Attachment(puppet.run_dir)
+    pid = attachment.guard_pid
+    assert pid is not None
+    keeper = keeper_of(pid)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: attachment.guard_pid not in (None, 0, pid), "another guard")
+    stage.session(puppet.run_dir).close()
+    again = attachment.guard_pid
+    assert again is not None
+    assert keeper_of(again) == keeper
+    log = (run_home(attachment.key) / LOG_FILE).read_text()
+    assert "the guard was killed by signal 9 and is started again (1 of 5)" in log
+    assert stage.cli("guard", "--stop", puppet.run_id).returncode == 0
+    wait_for(lambda: keeper is not None and not exists(keeper), "the keeper gone")
+    assert attachment.guard_pid is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

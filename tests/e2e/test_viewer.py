@@ -75,7 +75,7 @@ def test_a_demo_ends_with_its_dashboard() -> None:
     with Stage() as stage:
         viewer = OnTerminal(stage, "demo")
         viewer.read_until("demo clock")
-        assert len(processes_of(stage.home)) == 3, "keeper, engine and guard"
+        assert len(processes_of(stage.home)) == 4, "both keepers, engine and guard"
         viewer.press("q")
         viewer.read_until("the demo is over, nothing is left behind")
         assert viewer.wait() == 0
@@ -97,7 +97,7 @@ def test_a_demo_outlives_a_terminal_that_vanishes() -> None:
         back.read_until("demo clock")
         back.press("q")
         back.wait()
-        (keeper,) = (pid for pid in processes_of(stage.home) if "keeper" in _command(pid))
+        (keeper,) = (pid for pid in processes_of(stage.home) if "demo.keeper" in _command(pid))
         os.kill(keeper, signal.SIGTERM)
         wait_for(lambda: processes_of(stage.home) == [], "all processes gone")
         assert files(stage.home) == []

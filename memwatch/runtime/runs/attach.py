@@ -1,6 +1,7 @@
 """A run directory -> a session with its guard, which is started when none is there.
 
-The guard is a process of its own session: it outlives the terminal that started it.
+The guard lives in a session of its own: it outlives the terminal that started it. A keeper beside
+it starts it again when it was killed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from memwatch.host.lock import holder
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.protocol.client import GuardSession
 from memwatch.runtime.protocol.numbers import GuardSilentError
+from memwatch.runtime.runs.keeper import kept
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key, socket_of
 
 START_TIMEOUT_S = 20.0
@@ -56,22 +58,26 @@ class Attachment:
         """Open a session with the guard that is there; raises SessionError when there is none."""
         return GuardSession(self.socket)
 
-    def ensure(self) -> GuardSession:
-        """Open a session, starting the guard when there is none; raises SessionError."""
+    def ensure(self, *options: str) -> GuardSession:
+        """Open a session, starting the guard when there is none; raises SessionError.
+
+        `options` are words of `memwatch guard` for one that is started.
+        """
         try:
             return self.connect()
         except GuardSilentError as error:
             pid = self.guard_pid
             raise SessionError(f"{error}; to replace it: kill -KILL {pid}, then again") from None
         except SessionError:
-            return self._wait_for(self.start())
+            return self._wait_for(self.start(*options))
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start a guard that lives on without us."""
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        """Start a guard and its keeper, which live on without us; returns the keeper."""
+        command = [sys.executable, "-m", "memwatch", "guard", str(self.path), *options]
         home = run_home(self.key, create=True)
         with (home / LOG_FILE).open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "memwatch", "guard", str(self.path)],
+                kept(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
