@@ -183,9 +183,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--leak-in",
-        choices=["outside", "workspace"],
+        choices=["outside", "cache", "workspace"],
         default="outside",
-        help="where it forgets to let go: outside all tiers, or in the workspace",
+        help="where it forgets to let go: outside all tiers, in a cache, or in the workspace",
     )
     parser.add_argument("--seed", type=int, help="of the search; default: random")
     parser.add_argument("--headless", action="store_true", help="no screen; status at the end")

@@ -64,7 +64,7 @@ def _run(args: argparse.Namespace) -> int:
     operation = Operation(
         run=lambda asked: leaks[0].ask(asked),
         about="forget to release results, for real; 0 stops and releases",
-        args={"mb_per_min": "rate", "where": "outside, or the name of a tier"},
+        args={"mb_per_min": "rate", "where": "outside, cache, or the name of a tier"},
     )
     options = run_options(profile, limit, corpus, {"leak": operation})
     try:
@@ -74,6 +74,7 @@ def _run(args: argparse.Namespace) -> int:
     run = Run.open(args.run_dir, options)
     leak = Leak(run.tiers, SystemClock(), run.record, args.leak_in)
     leaks.append(leak)
+    run.register_cache("leaked results", leak.drop_cache)
     engine = Engine(run, corpus, leak, seed=args.seed, limit_bytes=limit)
     if args.no_rest:
         engine.pace = NO_REST

@@ -13,6 +13,9 @@ from memwatch.domain.clock import Clock
 OUTSIDE = "outside"
 """Where a leak lies that no tier accounts for."""
 
+CACHE = "cache"
+"""A cache without bounds, as lies outside of all tiers too: `reclaim` empties it."""
+
 _KEY = "forgotten"
 _EMPTY = Source("nothing")
 """What a value is made again from that left memory: nobody needs what was forgotten."""
@@ -27,7 +30,7 @@ def check(mb_per_min: float, where: str, tiers: Iterable[str]) -> None:
     """Raise ValueError for a rate or a place that cannot be."""
     if not 0 <= mb_per_min <= 10_000:
         raise ValueError("mb_per_min is a number from 0 to 10000")
-    places = (OUTSIDE, *tiers)
+    places = (OUTSIDE, CACHE, *tiers)
     if where not in places:
         raise ValueError(f"a leak is in one of {', '.join(places)}")
 
@@ -44,6 +47,7 @@ class Leak:
         self._mb_per_min = 0.0
         self._grown_us = clock.boot_us()
         self._count = 0
+        self._cached: list[bytearray] = []
 
     def turn(self, mb_per_min: float, where: str | None = None) -> int:
         """Leak at a rate from now on; 0 stops and gives all back. Returns the bytes given back.
@@ -70,6 +74,8 @@ class Leak:
         kept[:8] = self._count.to_bytes(8, "big")
         if self._where == OUTSIDE:
             _forgotten.append(kept)
+        elif self._where == CACHE:
+            self._cached.append(kept)
         else:
             tier = self._tiers[self._where]
             hoard = tier.get(_KEY) if _KEY in tier else []
@@ -84,9 +90,14 @@ class Leak:
         freed = self.turn(float(rate), None if where is None else str(where))
         return {"mb_per_min": rate, "where": self._where, "freed_bytes": freed}
 
+    def drop_cache(self) -> None:
+        """Empty the cache; it fills again as long as the leak goes on."""
+        self._cached.clear()
+
     def _release(self) -> int:
-        freed = sum(map(len, _forgotten))
+        freed = sum(map(len, (*_forgotten, *self._cached)))
         _forgotten.clear()
+        self.drop_cache()
         freed += sum(tier.clear(_KEY) for tier in self._tiers.values())
         gc.collect()
         _give_back_to_system()

@@ -61,6 +61,21 @@ def test_in_a_tier_it_escapes_retention_and_is_accounted_for(scene: Scene) -> No
     assert tiers["workspace"].bytes == 0
 
 
+def test_in_a_cache_it_goes_when_memory_is_reclaimed_and_comes_again(scene: Scene) -> None:
+    leak, tiers, clock = scene
+    leak.turn(60, "cache")
+    for _ in range(2):
+        clock.advance_s(0.5)
+        leak.grow(b"some result")
+    assert sum(map(len, leak._cached)) == pytest.approx(1_000_000, rel=0.01)
+    assert (module._forgotten, tiers["workspace"].bytes) == ([], 0)
+    leak.drop_cache()
+    clock.advance_s(0.5)
+    leak.grow(b"some result")
+    assert leak.turn(0) == pytest.approx(500_000, rel=0.01)
+    assert leak._cached == []
+
+
 def test_without_a_rate_nothing_grows(scene: Scene) -> None:
     leak, _, clock = scene
     clock.advance_s(3600)
@@ -79,5 +94,5 @@ def test_a_rate_that_cannot_be_is_refused(scene: Scene, args: dict[str, Any]) ->
 
 def test_a_place_that_is_none_is_refused(scene: Scene) -> None:
     leak, _, _ = scene
-    with pytest.raises(ValueError, match=f"{OUTSIDE}, workspace"):
+    with pytest.raises(ValueError, match=f"{OUTSIDE}, cache, workspace"):
         leak.ask({"mb_per_min": 1, "where": "attic"})
