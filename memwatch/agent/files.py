@@ -23,6 +23,8 @@ class Files:
     sync_data = staticmethod(os.fdatasync)
     """Enough for an append: its length is part of the data."""
     truncate = staticmethod(os.ftruncate)
+    allocate = staticmethod(os.posix_fallocate)
+    """Really reserves the room: a later write into it does not meet a full disk."""
     rename = staticmethod(os.replace)
     link = staticmethod(os.link)
     unlink = staticmethod(os.unlink)

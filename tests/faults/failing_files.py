@@ -9,7 +9,17 @@ from typing import Any
 
 from memwatch.agent.files import Files
 
-OPERATIONS = ("open", "write", "fsync", "sync_data", "truncate", "rename", "unlink", "link")
+OPERATIONS = (
+    "open",
+    "write",
+    "fsync",
+    "sync_data",
+    "truncate",
+    "rename",
+    "unlink",
+    "link",
+    "allocate",
+)
 
 
 class FailingFiles(Files):
@@ -53,7 +63,12 @@ class FailingFiles(Files):
         return call
 
 
-SYSTEM_NAMES = {"truncate": "ftruncate", "sync_data": "fdatasync", "rename": "replace"}
+SYSTEM_NAMES = {
+    "truncate": "ftruncate",
+    "sync_data": "fdatasync",
+    "rename": "replace",
+    "allocate": "posix_fallocate",
+}
 
 
 def _nothing_fails(_number: int, _name: str) -> bool:

@@ -6,6 +6,7 @@ again by itself, and writes the gap down as soon as it can.
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -31,9 +32,12 @@ class Recorder:
         self._log: LogWriter | None = None
         self._since_us: int | None = None
         self._why = ""
+        self._full = False
         self._retry_us = 0
         self.on_gap: Callable[[Record], None] = lambda _: None
         """Told the record of a gap once it is written."""
+        self.make_room: Callable[[], bool] = lambda: False
+        """Gives up a reserve when the disk is full; True when there is room now."""
         self._start()
 
     @property
@@ -63,6 +67,8 @@ class Recorder:
             lsn = None
             if self._since_us is None or self._resumed(now_us, boot_us):
                 lsn = self._try(kind, members, sync)
+                if lsn is None and self._full and self.make_room():
+                    lsn = self._try(kind, members, sync)
                 if lsn is None:
                     self._failed(now_us, boot_us)
             return Record(lsn or 0, now_us, boot_us, kind, members)
@@ -96,6 +102,7 @@ class Recorder:
             return self._log.append(kind, members, sync=sync)
         except LogError as error:
             self._why = _words(error)
+            self._full = _is_full(error)
             return None
 
     def _failed(self, now_us: int, boot_us: int) -> None:
@@ -114,6 +121,12 @@ class Recorder:
         self._since_us, self._why = None, ""
         self.on_gap(Record(lsn, now_us, boot_us, "gap", gap))
         return True
+
+
+def _is_full(error: LogError) -> bool:
+    """Say whether more room would help; a record of which only a part was taken has no cause."""
+    cause = error.__cause__
+    return not isinstance(cause, OSError) or cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _words(error: LogError) -> str:
