@@ -81,6 +81,8 @@ def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
     """Walk a struct: every number with its path."""
     if isinstance(value, Struct):
         for field in fields(value):
+            if isinstance(value, Profile) and field.name == "policy":
+                continue  # judged where all layers of a policy come together
             inner = f"{path}.{field.name}" if path else field.name
             yield from _numbers(getattr(value, field.name), inner)
     elif isinstance(value, tuple):

@@ -6,7 +6,8 @@ with what `phases.<name>` says otherwise.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
@@ -224,21 +225,9 @@ class ResourceRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     )
 
 
-class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of it."""
+class PhasePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a phase may have of its own (R10): all but the engine's authority."""
 
-    mode: EngineMode = "shadow"
-    """Of the engine, until a person says otherwise."""
-    allow: tuple[str, ...] = (
-        "checkpoint",
-        "purge",
-        "reclaim",
-        "retain",
-        "pause",
-        "read_only",
-        "abort_experiment",
-    )
-    """What the engine may do by itself; `end_run` only by a policy that says so."""
     limit_bytes: int | None = None
     """The policy's own limit; the smallest in force binds."""
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -259,3 +248,37 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A proposed plan waits so long for a person."""
     disk_reserve_bytes: int = 4_000_000
     """Kept for guard.wal, so that a full disk does not forbid acting."""
+
+
+class Policy(PhasePolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    mode: EngineMode = "shadow"
+    """Of the engine, until a person says otherwise."""
+    allow: tuple[str, ...] = (
+        "checkpoint",
+        "purge",
+        "reclaim",
+        "retain",
+        "pause",
+        "read_only",
+        "abort_experiment",
+    )
+    """What the engine may do by itself; `end_run` only by a policy that says so."""
+
+
+PHASES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "verification": {
+        "levels": {
+            "intervene": {
+                "steps": [
+                    {"op": "pause", "patience_s": 10.0},
+                    {"op": "checkpoint", "args": {"kind": "experiment"}, "patience_s": 60.0},
+                    {"op": "purge", "args": {"tier": "history", "how": "reclaim"}},
+                ]
+            }
+        }
+    }
+}
+"""What phases have of their own unless a file says otherwise of the same key. R8: in verification
+old history goes to disk rather than into a compressed copy in memory."""

@@ -5,6 +5,8 @@ Every number is a default that a profile file may change; none is a constant els
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
 from memwatch.domain.policy import KEEP, Cadence, Keep
@@ -70,3 +72,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     windows: Windows = field(default_factory=Windows)
     lights: Lights = field(default_factory=Lights)
     probe: Probe = field(default_factory=Probe)
+    policy: dict[str, Any] = {}
+    """What agents of this kind want of the policy (`config.policy`); checked where it is loaded."""
+    file: str = field(default="", name="<file>")
+    """Where it was read from; no setting."""
