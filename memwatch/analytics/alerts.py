@@ -100,6 +100,11 @@ def severity_of(level: Level) -> AlertSeverity:
     return SEVERITIES[min(max(rank(level) - 1, 0), 2)]
 
 
+def severity_named(text: str) -> AlertSeverity:
+    """Return the severity that a log names; `warning` for any other word."""
+    return _SEVERITIES.get(text, "warning")
+
+
 def judge(
     state: AlertState, snapshot: Snapshot, now: Moment, rules: Rules
 ) -> tuple[AlertState, tuple[Alert, ...], tuple[Cleared, ...]]:
@@ -138,16 +143,16 @@ def restore(records: Iterable[Record], now: Moment) -> AlertState:
         key = inert(record.text("key"), 80)
         if record.kind != "alert" or not key:
             continue
-        if record.text("state") != "raised":
+        if record.text("state") not in ("raised", "stands"):
             raised.pop(key, None)
             continue
-        severity = _SEVERITIES.get(record.text("severity"), "warning")
         before = raised.get(key)
         alert = Alert(
             key=key,
-            severity=severity,
+            severity=severity_named(record.text("severity")),
             text=inert(record.text("text"), 200),
-            raised_us=before.alert.raised_us if before else record.t_us,
+            raised_us=record.number("raised_us")
+            or (before.alert.raised_us if before else record.t_us),
         )
         age_us = max(now.t_us - alert.raised_us, 0)
         raised[key] = Raised(alert=alert, since_m_us=now.m_us - age_us)

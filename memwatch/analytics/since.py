@@ -85,7 +85,10 @@ class SinceFold:
 
     def take_faults(self, faults: Iterable[Fault]) -> None:
         """Take what was found wrong at the live end of the agent's log."""
-        self.tally.lost += sum(fault.kind in _LOSSES for fault in faults)
+        self.tally.lost += sum(
+            fault.kind in _LOSSES and (fault.lsn is None or fault.lsn > self._known_lsn)
+            for fault in faults
+        )
 
     def take_guard(self, record: Record) -> None:
         """Take a record of the guard's own log, each once."""

@@ -1,0 +1,1 @@
+"""Telling people who do not look: commands, webhooks, the desktop."""
