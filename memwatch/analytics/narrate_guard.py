@@ -139,8 +139,10 @@ def _policy(record: Record) -> Told:
     )
 
 
-def _alert(record: Record) -> Told:
+def _alert(record: Record) -> Told | None:
     text = inert(record.text("text"), 160)
+    if record.text("state") == "stands":
+        return None
     if record.text("state") == "cleared":
         lasted_us = record.number("lasted_us")
         span = f" after {duration_text(lasted_us / 1e6)}" if lasted_us is not None else ""
@@ -151,8 +153,9 @@ def _alert(record: Record) -> Told:
 def _notify(record: Record) -> Told | None:
     state, channel = record.text("state"), inert(record.text("channel"), 24)
     about = inert(record.text("key"), 30)
-    if state != "failed":
-        return None
+    tries, is_last = record.number("tries") or 0, record.members.get("again_s") is None
+    if state != "failed" or not (tries <= 1 or is_last):
+        return None  # of a series of failures the first and the last are told
     detail = inert(record.text("detail"), 100)
     return "notify", f"{channel} could not be told of {about}: {detail}", "warning"
 

@@ -80,9 +80,9 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
     plan               id level rule why state detail dry effect at steps before_bytes after_bytes
     intervention       id op state detail origin plan by why what dry_run result
     policy             source changed error
-    viewer             state by
-    alert              key state severity text lasted_us
-    notify             channel key state tries detail
+    viewer             state by known
+    alert              key state severity text raised_us lasted_us moot
+    notify             channel key state tries detail again_s
     budget             what state
     probe              alive rss_bytes swap_bytes processes orphans threads fds unaccounted_bytes
                        limit_bytes limit_name members disk
@@ -92,9 +92,11 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
 
 `engine.state.state` is the threshold engine's own and may change with each version; `boot` is the
 boot id that its durations belong to. A plan's `steps` are `{op, args, id, state, detail}`; `at` is
-the place of the one in work. `viewer.state` is came or left, `alert.state` raised or cleared,
-`notify.state` sent, failed or held. `engine.mode.until_us` is wall time, null for until the run
-ends.
+the place of the one in work. `viewer.state` is came, left or kept; `known` is what was counted
+since the last one left, a guard's own. `alert.state` is raised, cleared or stands (said again of
+one that was raised), `moot` one that only ended with the run. `notify.state` is sent, failed or
+held; `again_s` says that it is tried again. `engine.mode.until_us` is wall time, null for until the
+run ends.
 
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """

@@ -18,6 +18,11 @@ _LONGEST_S = 2.0
 """A guard that begins may not be kept waiting by its past."""
 _HORIZON_US = 2 * (TTL_US + DEADLINE_US)
 """A request older than this has come to its end, whoever knows how."""
+_LOOK_BACK_US = 3600 * 1_000_000
+"""Of what was told to people and seen by viewers this much lies in the log at any time: both are
+written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`)."""
+_TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap"})
+_KEPT = _TOLD | {"intervention"}
 _LEVELS: dict[str, Level] = {name: name for name in get_args(Level)}
 
 
@@ -28,6 +33,8 @@ class Recollection(Struct):
     """The newest level that was told."""
     requests: list[Record] = []
     """Records of requests, in order."""
+    told: list[Record] = []
+    """What alerts and viewers were told of, in order."""
 
 
 def recollect(wal_dir: Path, now_us: int) -> Recollection:
@@ -36,15 +43,17 @@ def recollect(wal_dir: Path, now_us: int) -> Recollection:
     tailer = LogTailer(wal_dir, "guard")
     until = time.monotonic() + _LONGEST_S
     try:
-        oldest_us, segment = now_us, None
+        oldest_us, newest_us, segment = now_us, 0, None
         for batch in _newest_first(tailer):
             if batch.start.segment != segment:
                 level_known = any(record.kind == "level" for record in found.values())
-                if level_known and oldest_us < now_us - _HORIZON_US:
+                far_us = min(now_us - _HORIZON_US, newest_us - _LOOK_BACK_US)
+                if level_known and oldest_us < far_us:
                     break
                 segment = batch.start.segment
             oldest_us = min((record.t_us for record in batch.records), default=oldest_us)
-            kept = (r for r in batch.records if r.kind in ("level", "intervention"))
+            newest_us = max([newest_us, *(record.t_us for record in batch.records)])
+            kept = (r for r in batch.records if r.kind in _KEPT)
             found |= {record.lsn: record for record in kept}
             if time.monotonic() > until:
                 break
@@ -68,4 +77,5 @@ def _put_together(records: list[Record], now_us: int) -> Recollection:
     known = [level for level in levels if level is not None]
     since_us = now_us - _HORIZON_US
     requests = [r for r in records if r.kind == "intervention" and r.t_us >= since_us]
-    return Recollection(known[-1] if known else "normal", requests)
+    told = [record for record in records if record.kind in _TOLD]
+    return Recollection(known[-1] if known else "normal", requests, told)
