@@ -1,7 +1,8 @@
 """The session protocol: what every viewer talks to, live guard and replay alike.
 
 Frames on the wire: u32 big-endian length + msgpack, at most 8 MiB. The first frame of each side
-is `hello {proto: [major, minor], app, start_id, run_keys}`; another major ends the session.
+is `hello {proto: [major, minor], app, start_id, run_keys}`; another major ends the session. A
+viewer says who it is (`viewer`) and whether it only looks on (`view`): then it can ask for nothing.
 Requests are maps `{id, call, ...arguments}`, answers `{id, ok: true, result}` or
 `{id, ok: false, error}`. Unknown members are ignored.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from memwatch.domain.command import Command
+from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
 
@@ -45,7 +46,14 @@ class Session(Protocol):
         ...
 
     def submit(self, command: Command) -> str:
-        """Hand over a request; returns its id at once. Its state comes with the snapshots."""
+        """Hand over a request; returns its id at once. Its state comes with the snapshots.
+
+        Raises SessionError with the reason when it is not taken.
+        """
+        ...
+
+    def command(self, command_id: str) -> CommandInfo:
+        """Return how far a request came: `unknown` for one that nobody knows (protocol 1.2)."""
         ...
 
     def close(self) -> None:

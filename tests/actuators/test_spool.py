@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from memwatch.actuators.folder import ControlFolder
 from memwatch.actuators.spool import Spool
 from memwatch.agent.control.spool import Spool as AgentSpool
 from memwatch.agent.files import SYSTEM_FILES
@@ -31,7 +32,7 @@ def agent(tmp_path: Path) -> AgentSpool:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
-    return Spool(tmp_path, RUN_ID)
+    return Spool(ControlFolder(tmp_path, RUN_ID))
 
 
 def ack(**members: Any) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def test_a_command_that_is_too_long_is_not_handed_over(agent: AgentSpool, spool:
 
 def test_a_run_without_a_spool_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(MemwatchError, match="cannot be handed over: No such file"):
-        publish(Spool(tmp_path, RUN_ID))
+        publish(Spool(ControlFolder(tmp_path, RUN_ID)))
     assert list(tmp_path.iterdir()) == [], "nothing is made in a run that has none"
 
 
@@ -115,7 +116,7 @@ def test_a_folder_of_somebody_else_is_refused(
     write_ack(agent, msgspec.json.encode(ack()))
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
-    with pytest.raises(MemwatchError, match="only we may write"):
+    with pytest.raises(MemwatchError, match="not ours"):
         publish(spool)
     assert spool.ack("a1") is None
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memwatch.domain.command import Command
+from memwatch.domain.command import Command, CommandInfo, CommandState
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, GuardInfo, RunInfo, Snapshot
@@ -41,6 +41,7 @@ class FakeHub:
     def __init__(self) -> None:
         self.commands: list[Command] = []
         self.asked: list[tuple[Any, ...]] = []
+        self.viewers: list[tuple[str, str, bool]] = []
         self.wanted = threading.Event()
         self._newest = (0, b"\xc0")
         self.put(snapshot(1))
@@ -79,6 +80,16 @@ class FakeHub:
             raise SessionError("this agent does not offer 'forbidden'")
         self.commands.append(command)
         return f"id-{len(self.commands)}"
+
+    def command(self, command_id: str) -> CommandInfo:
+        state: CommandState = "running" if command_id == "id-1" else "unknown"
+        return CommandInfo(id=command_id, op="purge", state=state, asked_us=1, changed_us=2)
+
+    def viewer_came(self, name: str) -> None:
+        self.viewers.append(("came", name, False))
+
+    def viewer_left(self, name: str, last: bool) -> None:
+        self.viewers.append(("left", name, last))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.actuators.spool import Spool
 from memwatch.agent.log import LogWriter
 from memwatch.domain.command import Command
 from memwatch.domain.snapshot import Snapshot
@@ -15,6 +14,7 @@ from memwatch.runtime.guard.ledger import Ledger
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.runs.meta import read_meta
 from memwatch.runtime.runs.meta_file import MetaFile
+from tests.actuators.native_run import a_native_run
 from tests.runtime.watched import MB, Watched
 
 
@@ -27,7 +27,7 @@ class Bench:
         clock, ring = self.watched.clock, self.watched.ring
         log = LogWriter(folder / "wal", clock=clock, durability="os")
         recorder = Recorder(folder / "wal", clock, lambda: log)
-        self.ledger = Ledger(Spool(folder, "run-1"), recorder, clock, ring.take_guard)
+        self.ledger = Ledger(a_native_run(folder, clock), recorder, clock, ring.take_guard)
         self.ledger.serve("note", lambda _: "")
         self.clerk = Clerk(ring, recorder, self.ledger, MetaFile(folder, "run-1", clock), clock)
         self.starts = 0
@@ -128,10 +128,7 @@ def test_a_request_that_moved_makes_news(bench: Bench) -> None:
     bench.watched.begin()
     news: list[str] = []
     bench.clerk.on_news = lambda: news.append("news")
-    (bench.folder / "control").mkdir(mode=0o700)
-    for name in ("tmp", "new", "ack"):
-        (bench.folder / "control" / name).mkdir(mode=0o700)
-    name = bench.ledger.submit(Command(op="checkpoint"), {"checkpoint": {}}, alive=True)
+    name = bench.ledger.submit(Command(op="checkpoint"))
     bench.look()
     assert news == []
     bench.watched.say("command", id=name, state="done", op="checkpoint")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memwatch.agent.log import LogWriter
 from memwatch.config.schema import Probe
 from memwatch.domain.clock import ManualClock
-from memwatch.domain.command import Command
+from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.record import Record
 from memwatch.domain.sample import GAP, TreeSample
 from memwatch.ingest.tailer import LogTailer
@@ -28,6 +28,10 @@ STORED_S = 3 * 3600
 HELD_S = 3600
 PERIOD_S = 10
 END_US = T0_US + STORED_S * S
+
+
+def asked(command_id: str) -> CommandInfo:
+    return CommandInfo(id=command_id, op="purge", state="done", asked_us=1, changed_us=2)
 
 
 class Bench:
@@ -49,7 +53,7 @@ class Bench:
                 assert self.history.historian.submit(one)
         tailer.close()
         self.history.historian.flush()
-        self.hub = GuardHub(self.ring, self.history, lambda: snapshot(5), lambda _: "id")
+        self.hub = GuardHub(self.ring, self.history, lambda: snapshot(5), lambda _: "id", asked)
 
     def _look(self, second: int) -> None:
         rss = {"rss_bytes": second, "processes": 1, "alive": True}
@@ -158,7 +162,7 @@ def test_news_and_requests(bench: Bench) -> None:
 def test_a_history_out_of_reach_costs_only_what_it_held(tmp_path: Path) -> None:
     lost = History(tmp_path / "missing" / "history.duckdb", ManualClock())
     ring = Ring(profile(), ManualClock(T0_US, M0_US), "boot")
-    hub = GuardHub(ring, lost, lambda: snapshot(1), lambda _: "id")
+    hub = GuardHub(ring, lost, lambda: snapshot(1), lambda _: "id", asked)
     ring.take(batch(Record(1, T0_US, M0_US, "note", {"text": "here"})))
     assert hub.series("memory", T0_US - S, T0_US, 2) == [GAP] * 2
     assert [e.text for e in hub.events(0, 10, T0_US - S, T0_US + S)] == ["here"]

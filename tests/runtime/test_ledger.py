@@ -12,7 +12,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from memwatch.actuators.spool import Spool
 from memwatch.agent.control.spool import Spool as AgentSpool
 from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.log import LogWriter
@@ -28,6 +27,7 @@ from memwatch.runtime.guard.ledger import (
 )
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US, Ack, CommandFile
+from tests.actuators.native_run import a_native_run
 from tests.faults.failing_files import FailingFiles
 
 RUN_ID = "run-1"
@@ -48,7 +48,7 @@ class Bench:
         log = LogWriter(folder / "wal", clock=self.clock, files=self.files, durability="os")
         self.recorder = Recorder(folder / "wal", self.clock, lambda: log)
         self.ledger = Ledger(
-            Spool(folder, RUN_ID), self.recorder, self.clock, tell=self.told.append
+            a_native_run(folder, self.clock, OPS), self.recorder, self.clock, tell=self.told.append
         )
         self._seq = 0
 
@@ -85,7 +85,7 @@ def bench(tmp_path: Path) -> Bench:
 
 def test_a_request_is_recorded_before_it_is_handed_over(bench: Bench) -> None:
     bench.files.fail_all("write")
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     assert bench.told[0].lsn == 0, "a disk that refuses stops no request"
     assert bench.info(name).state == "asked"
     (command,) = bench.commands()
@@ -93,7 +93,7 @@ def test_a_request_is_recorded_before_it_is_handed_over(bench: Bench) -> None:
 
 
 def test_from_asked_to_done(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     assert bench.ledger.waiting
     assert not bench.ledger.follow({}, alive=True), "nobody answered"
     for state in ("accepted", "running", "done"):
@@ -108,7 +108,7 @@ def test_from_asked_to_done(bench: Bench) -> None:
 
 
 def test_the_log_may_be_faster_than_the_spool(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     bench.answer(name, "running")
     assert bench.ledger.follow({name: ("done", "300 MB", 5)}, alive=True)
     assert bench.info(name).state == "done"
@@ -116,7 +116,7 @@ def test_the_log_may_be_faster_than_the_spool(bench: Bench) -> None:
 
 
 def test_the_log_alone_is_enough(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     for state in ("accepted", "running", "failed"):
         bench.ledger.follow({name: (state, "", 5)}, alive=True)
     assert bench.states(name) == ["asked", "accepted", "running", "failed"]
@@ -124,14 +124,14 @@ def test_the_log_alone_is_enough(bench: Bench) -> None:
 
 @pytest.mark.parametrize("state", ["", "ok", "proposed", "asked", "unknown", "\x1b[31mdone"])
 def test_a_word_that_no_agent_says_moves_nothing(bench: Bench, state: str) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     bench.answer(name, state)
     assert not bench.ledger.follow({name: (state, "", 5)}, alive=True)
     assert bench.info(name).state == "asked"
 
 
 def test_what_an_agent_answers_is_inert_on_screen(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     bench.answer(name, "failed", "\x1b]0;gotcha\x07" + "x" * 500)
     bench.ledger.follow({}, alive=True)
     detail = bench.info(name).detail
@@ -140,7 +140,7 @@ def test_what_an_agent_answers_is_inert_on_screen(bench: Bench) -> None:
 
 
 def test_nobody_answers_and_it_expires(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     bench.clock.advance_s((TTL_US + GRACE_US) / 1e6)
     assert not bench.ledger.follow({}, alive=True)
     bench.clock.advance_s(1)
@@ -150,7 +150,7 @@ def test_nobody_answers_and_it_expires(bench: Bench) -> None:
 
 
 def test_a_step_of_the_wall_clock_expires_nothing(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     for step_s in (86_400, -2 * 86_400):
         bench.clock.step_wall_s(step_s)
         assert not bench.ledger.follow({}, alive=True)
@@ -158,7 +158,7 @@ def test_a_step_of_the_wall_clock_expires_nothing(bench: Bench) -> None:
 
 
 def test_one_that_began_and_never_ended_is_unknown(bench: Bench) -> None:
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     bench.answer(name, "running")
     bench.ledger.follow({}, alive=True)
     bench.clock.advance_s(TTL_US / 1e6 + 60)
@@ -168,14 +168,20 @@ def test_one_that_began_and_never_ended_is_unknown(bench: Bench) -> None:
     assert bench.info(name).state == "unknown"
 
 
-def test_a_dead_agent_makes_it_unknown_unless_it_answered(bench: Bench) -> None:
-    lost = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
-    answered = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+def test_of_a_dead_agent_is_said_what_it_answered_what_is_not_known_and_what_never_began(
+    bench: Bench,
+) -> None:
+    unread = bench.ledger.submit(CHECKPOINT)
+    claimed = bench.ledger.submit(CHECKPOINT)
+    bench.agent.claim(f"1-{claimed}.json")
+    answered = bench.ledger.submit(CHECKPOINT)
     bench.answer(answered, "done")
     bench.ledger.follow({}, alive=False)
-    assert bench.info(lost).state == "unknown"
-    assert "not known" in bench.info(lost).detail
+    assert (bench.info(unread).state, bench.info(claimed).state) == ("expired", "unknown")
+    assert "taken back" in bench.info(unread).detail
+    assert "not known" in bench.info(claimed).detail
     assert bench.info(answered).state == "done"
+    assert f"1-{unread}.json" not in bench.agent.names("new"), "the next start does not do it"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +192,7 @@ def test_what_nobody_can_do_is_refused_and_not_recorded(
     bench: Bench, op: str, alive: bool, words: str
 ) -> None:
     with pytest.raises(SessionError, match=words):
-        bench.ledger.submit(Command(op=op), OPS, alive=alive)
+        bench.ledger.submit(Command(op=op), alive=alive)
     assert bench.told == []
     assert bench.agent.names("new") == []
     assert bench.ledger.newest() == ()
@@ -194,13 +200,13 @@ def test_what_nobody_can_do_is_refused_and_not_recorded(
 
 def test_a_refusal_names_the_operation_inertly(bench: Bench) -> None:
     with pytest.raises(SessionError) as caught:
-        bench.ledger.submit(Command(op="\x1b[31m\u202efly"), OPS, alive=True)
+        bench.ledger.submit(Command(op="\x1b[31m\u202efly"))
     assert str(caught.value).isprintable()
 
 
 def test_a_spool_that_cannot_be_written_fails_the_request(bench: Bench) -> None:
     os.rename(bench.agent.path / "new", bench.agent.path / "gone")  # noqa: PTH104 -- as rm would
-    name = bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    name = bench.ledger.submit(CHECKPOINT)
     assert bench.info(name).state == "failed"
     assert "cannot be handed over" in bench.info(name).detail
     assert bench.states(name) == ["asked", "failed"]
@@ -215,8 +221,8 @@ def test_the_guard_does_its_own_operations(bench: Bench) -> None:
 
     bench.ledger.serve("note", serve)
     bench.ledger.serve("guard.stop", lambda _: "it does not want to")
-    note = bench.ledger.submit(Command(op="note", args={"text": "hi"}), {}, alive=False)
-    stop = bench.ledger.submit(Command(op="guard.stop"), {}, alive=False)
+    note = bench.ledger.submit(Command(op="note", args={"text": "hi"}), alive=False)
+    stop = bench.ledger.submit(Command(op="guard.stop"), alive=False)
     assert served[0].args == {"text": "hi"}
     assert bench.states(note) == ["accepted", "done"], "nobody else is asked"
     assert bench.info(stop).state == "failed"
@@ -226,23 +232,23 @@ def test_the_guard_does_its_own_operations(bench: Bench) -> None:
 
 def test_an_agent_cannot_take_an_operation_of_the_guard(bench: Bench) -> None:
     bench.ledger.serve("note", lambda _: "")
-    bench.ledger.submit(Command(op="note"), {"note": {}}, alive=True)
+    bench.ledger.submit(Command(op="note"))
     assert bench.agent.names("new") == []
 
 
 def test_too_many_in_flight_are_refused_and_none_is_forgotten(bench: Bench) -> None:
-    names = [bench.ledger.submit(CHECKPOINT, OPS, alive=True) for _ in range(MOST_IN_FLIGHT)]
+    names = [bench.ledger.submit(CHECKPOINT) for _ in range(MOST_IN_FLIGHT)]
     with pytest.raises(SessionError, match="wait for the agent"):
-        bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+        bench.ledger.submit(CHECKPOINT)
     bench.answer(names[0], "done")
     bench.ledger.follow({}, alive=True)
     assert bench.states(names[0])[-1] == "done"
-    bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    bench.ledger.submit(CHECKPOINT)
 
 
 def test_the_newest_few_are_shown(bench: Bench) -> None:
     bench.ledger.serve("note", lambda _: "")
-    names = [bench.ledger.submit(Command(op="note"), {}, alive=True) for _ in range(3 * SHOWN)]
+    names = [bench.ledger.submit(Command(op="note")) for _ in range(3 * SHOWN)]
     assert [one.id for one in bench.ledger.newest()] == names[-SHOWN:]
 
 
@@ -269,7 +275,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def submit(self, op: str) -> str:
         if len(self._in_flight()) >= MOST_IN_FLIGHT:
             return next(iter(self.evidence))
-        name = self.bench.ledger.submit(Command(op=op), OPS, alive=True)
+        name = self.bench.ledger.submit(Command(op=op))
         self.evidence[name] = {"asked"}
         self.submitted_us[name] = self.bench.clock.boot_us()
         return name
@@ -307,7 +313,8 @@ class LedgerMachine(RuleBasedStateMachine):
             if last == "unknown":
                 assert name in self.dead_seen or waited_us > TTL_US
             elif last == "expired":
-                assert "expired" in self.evidence[name] or waited_us > TTL_US
+                gone = name in self.dead_seen
+                assert "expired" in self.evidence[name] or waited_us > TTL_US or gone
             else:
                 assert last in self.evidence[name]
 

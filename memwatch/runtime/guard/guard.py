@@ -19,7 +19,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from memwatch.actuators.spool import Spool
+from memwatch.actuators.native import NativeActuator
 from memwatch.config.load import named_profile
 from memwatch.config.locations import run_home, socket_path
 from memwatch.config.schema import Profile
@@ -88,8 +88,16 @@ class Guard:
         self._ingest.on_caught_up = lambda: self._history.refill_growth(self.ring)
         self._probe = ProbeLoop(opened.path, home, self.profile, self.ring, self.recorder, clock)
         self._builder = SnapshotBuilder(self._run, self.profile, self.ring, clock)
-        spool = Spool(opened.path, opened.manifest.run_id)
-        self._ledger = Ledger(spool, self.recorder, clock, self.ring.take_guard)
+        self._actuator = NativeActuator(
+            opened.path, opened.manifest.run_id, opened.manifest.ops, clock
+        )
+        self._ledger = Ledger(
+            self._actuator,
+            self.recorder,
+            clock,
+            self.ring.take_guard,
+            names=(opened.manifest.run_id, opened.path.name),
+        )
         self._ledger.serve("note", self._note)
         self._ledger.serve("guard.stop", self._stop_asked)
         self._meta = MetaFile(home, self.run_key, clock)
@@ -97,7 +105,9 @@ class Guard:
         self._clerk.alive = lambda: self._probe.alive is not False
         self._clerk.on_start = self._follow_start
         self._clerk.on_news = self._probe.on_news = self._news
-        self.hub = GuardHub(self.ring, self._history, self._build, self._submit)
+        self.hub = GuardHub(
+            self.ring, self._history, self._build, self._submit, self._ledger.command
+        )
         self.socket = socket_path(self.run_key, create=True)
         self._server = SessionServer(self.socket, self.run_key, self._start_id, self.hub)
         for part in (self._clerk, self._ingest, self._probe, self._server):
@@ -245,7 +255,7 @@ class Guard:
 
     def _submit(self, command: Command) -> str:
         alive = self._probe.alive is not False
-        name = self._ledger.submit(command, self._run.manifest.ops, alive)
+        name = self._ledger.submit(command, alive)
         self.ring.touch()
         self._news()
         return name
@@ -275,6 +285,7 @@ class Guard:
         except TargetError:
             return  # it is being moved or removed: what was known of it stays
         self._run = RunFacts(path=self._run.path, manifest=opened.manifest)
+        self._actuator.ops = opened.manifest.ops
         self._builder.run = self._run
         self._watch_writer()
 

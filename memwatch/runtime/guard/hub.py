@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from memwatch.domain.command import Command
+from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.runtime.guard.history import History
@@ -26,16 +26,21 @@ class GuardHub:
         history: History,
         build: Callable[[], Snapshot],
         submit: Callable[[Command], str],
+        command: Callable[[str], CommandInfo],
     ) -> None:
         self._ring = ring
         self._history = history
         self._build = build
         self._submit = submit
+        self._command = command
         self._newest = (0, b"\xc0")
         self.wanted = False
         """A viewer waits for a newer snapshot than there is."""
         self.wake = threading.Event()
         """Set when the tick should look at once."""
+        self.on_came: Callable[[str], None] = lambda _: None
+        self.on_left: Callable[[str, bool], None] = lambda _, __: None
+        """Told that a viewer came, or left and was the last one; they return at once."""
 
     def put(self, snapshot: Snapshot) -> None:
         """Make a snapshot the newest one."""
@@ -91,6 +96,18 @@ class GuardHub:
     def submit(self, command: Command) -> str:
         """Take a request; return its id."""
         return self._submit(command)
+
+    def command(self, command_id: str) -> CommandInfo:
+        """Return how far a request came."""
+        return self._command(command_id)
+
+    def viewer_came(self, name: str) -> None:
+        """Pass on that a viewer looks."""
+        self.on_came(name)
+
+    def viewer_left(self, name: str, last: bool) -> None:
+        """Pass on that a viewer is gone."""
+        self.on_left(name, last)
 
     def _stored(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
         gap_us = self._ring.max_gap_us(resource)

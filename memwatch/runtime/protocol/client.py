@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memwatch.domain.command import Command
+from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
@@ -32,11 +32,23 @@ class GuardSession:
     Each connection serves one call at a time; the calls themselves may come from any thread.
     """
 
-    def __init__(self, path: Path, timeout_s: float = _CONNECT_TIMEOUT_S) -> None:
-        """Connect; raises NoGuardError or GuardSilentError when none answers there in time."""
+    def __init__(
+        self,
+        path: Path,
+        timeout_s: float = _CONNECT_TIMEOUT_S,
+        *,
+        viewer: str = "",
+        view_only: bool = False,
+    ) -> None:
+        """Connect; raises NoGuardError or GuardSilentError when none answers there in time.
+
+        `viewer` names who asks, and owns the holds that it asks for; with `view_only` the guard
+        refuses whatever is asked for.
+        """
         self._path, self._timeout_s = path, timeout_s
+        self._hello = wire.viewer_hello(viewer, view_only=view_only)
         self._lock = threading.Lock()
-        self._spare: _Line | None = _Line(path, timeout_s)
+        self._spare: _Line | None = self._connect()
         self._lines: dict[str, _Line] = {}
 
     def latest(self, after_seq: int, timeout_s: float) -> Snapshot | None:
@@ -67,6 +79,10 @@ class GuardSession:
         """Hand over a request; returns its id."""
         return _convert(self._line("ask").ask("submit", {"command": command}), str)
 
+    def command(self, command_id: str) -> CommandInfo:
+        """Return how far a request came; a guard before protocol 1.2 does not know the call."""
+        return _convert(self._line("ask").ask("command", {"command_id": command_id}), CommandInfo)
+
     def close(self) -> None:
         """Close all connections; a call that waits ends with SessionError."""
         with self._lock:
@@ -78,22 +94,25 @@ class GuardSession:
         with self._lock:
             line = self._lines.get(use)
             if line is None:
-                line = self._lines[use] = self._spare or _Line(self._path, self._timeout_s)
+                line = self._lines[use] = self._spare or self._connect()
                 self._spare = None
             return line
+
+    def _connect(self) -> _Line:
+        return _Line(self._path, self._timeout_s, self._hello)
 
 
 class _Line:
     """One connection: greeting, then question and answer in turn."""
 
-    def __init__(self, path: Path, timeout_s: float) -> None:
+    def __init__(self, path: Path, timeout_s: float, hello: dict[str, Any]) -> None:
         self._lock = threading.Lock()
         self._number = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout_s)
         try:
             self._socket.connect(str(path))
-            self._socket.sendall(wire.pack(wire.hello("", [])))
+            self._socket.sendall(wire.pack(hello))
             wire.check_hello(self._receive())
         except (OSError, SessionError) as error:
             self._socket.close()

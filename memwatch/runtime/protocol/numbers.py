@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from memwatch.domain.errors import SessionError
 
-PROTOCOL = (1, 1)
-"""Major and minor; another major ends the session. 1.1: `events` takes `kinds`."""
+PROTOCOL = (1, 2)
+"""Major and minor; another major ends the session. 1.1: `events` takes `kinds`. 1.2: `command`; a
+viewer's hello may hold `viewer` and `view`."""
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 

@@ -17,17 +17,18 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError, SessionError
-from memwatch.domain.sample import Column
-from memwatch.domain.snapshot import Event
+from memwatch.domain.text import inert
 from memwatch.runtime.lasting import lasting
 from memwatch.runtime.protocol import wire
+from memwatch.runtime.protocol.hub import Hub
 
 _SEND_TIMEOUT_S = 10.0
 _FINISH_S = 1.0
@@ -62,39 +63,8 @@ class _Submit(Struct, frozen=True):
     command: Command
 
 
-class Hub(Protocol):
-    """What the server asks of the guard. All but `want` may block for a moment."""
-
-    def newest(self) -> tuple[int, bytes]:
-        """Return sequence number and msgpack bytes of the newest snapshot."""
-        ...
-
-    def want(self) -> None:
-        """Say that a viewer waits for a newer snapshot."""
-        ...
-
-    def status(self) -> bytes:
-        """Return a fresh snapshot as JSON."""
-        ...
-
-    def series(self, resource: str, t0_us: int, t1_us: int, columns: int) -> list[Column]:
-        """Return a resource's course."""
-        ...
-
-    def events(
-        self,
-        after: int,
-        limit: int,
-        t0_us: int | None,
-        t1_us: int | None,
-        kinds: tuple[str, ...],
-    ) -> list[Event]:
-        """Return events, of all kinds when none is named."""
-        ...
-
-    def submit(self, command: Command) -> str:
-        """Take a request; return its id."""
-        ...
+class _Asked(Struct, frozen=True):
+    command_id: str
 
 
 class SessionServer:
@@ -208,13 +178,20 @@ class SessionServer:
         except (SessionError, OSError, EOFError, asyncio.CancelledError):
             pass  # the viewer is gone, or is none, or we end: nothing to tell it
         finally:
-            self.viewers -= connection.watches
+            self._forget(connection)
             writer.close()
+
+    def _forget(self, connection: _Connection) -> None:
+        if connection.watches:
+            self.viewers -= 1
+            _told(self._hub.viewer_left, connection.viewer, self.viewers == 0)
 
     async def _greet(self, connection: _Connection) -> None:
         message = await asyncio.wait_for(connection.receive(), self._send_timeout_s)
         try:
-            wire.check_hello(message)
+            greeting = wire.check_hello(message)
+            connection.viewer = inert(str(greeting.get("viewer", "")), 40)
+            connection.view_only = greeting.get("view") is True
         except SessionError as error:
             await connection.send(wire.pack({"id": None, "ok": False, "error": str(error)}))
             raise
@@ -260,14 +237,18 @@ class SessionServer:
                 span = told.t0_us, told.t1_us
                 return await self._work(hub.events, told.after, limit, *span, told.kinds)
             case "submit":
-                return await self._work(hub.submit, msgspec.convert(request, _Submit).command)
+                command = _from_a_person(connection, msgspec.convert(request, _Submit).command)
+                return await self._work(hub.submit, command)
+            case "command":
+                return await self._work(hub.command, msgspec.convert(request, _Asked).command_id)
             case other:
                 raise SessionError(f"this guard does not know the call {str(other)[:40]!r}")
 
     async def _latest(self, connection: _Connection, asked: _Latest) -> Any:
         if not connection.watches:
-            connection.watches = 1
+            connection.watches = True
             self.viewers += 1
+            _told(self._hub.viewer_came, connection.viewer)
         loop = asyncio.get_running_loop()
         until = loop.time() + max(0.0, min(_LONGEST_WAIT_S, asked.timeout_s))  # nan: the longest
         while True:
@@ -293,7 +274,9 @@ class _Connection:
         self._reader = reader
         self._writer = writer
         self._send_timeout_s = send_timeout_s
-        self.watches = 0
+        self.watches = False
+        self.viewer = ""
+        self.view_only = False
 
     async def receive(self) -> Message:
         header = await self._reader.readexactly(wire.HEADER_BYTES)
@@ -302,6 +285,25 @@ class _Connection:
     async def send(self, frame: bytes) -> None:
         self._writer.write(frame)
         await asyncio.wait_for(self._writer.drain(), self._send_timeout_s)
+
+
+def _from_a_person(connection: _Connection, command: Command) -> Command:
+    """Return a request as one of this viewer; raises SessionError where it only looks on.
+
+    Nobody speaks for the engine over a socket.
+    """
+    if connection.view_only:
+        raise SessionError("this viewer only looks on (--view): nothing was asked")
+    by = command.by or connection.viewer
+    return replace(command, origin="operator", plan="", by=by)
+
+
+def _told(tell: Callable[..., None], *what: object) -> None:
+    """Tell the hub of a viewer; a defect there costs no viewer its connection."""
+    try:
+        tell(*what)
+    except Exception as error:  # noqa: BLE001 - said in the guard's log
+        traceback.print_exception(error)
 
 
 def _words(error: Exception) -> str:

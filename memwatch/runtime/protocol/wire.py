@@ -54,6 +54,13 @@ def hello(start_id: str, run_keys: list[str]) -> dict[str, Any]:
     }
 
 
+def viewer_hello(viewer: str, *, view_only: bool) -> dict[str, Any]:
+    """Return the first message of a viewer: who it is, and whether it only looks on."""
+    message = hello("", [])
+    message["hello"] |= {"viewer": viewer, "view": view_only}
+    return message
+
+
 def check_hello(message: dict[str, Any]) -> dict[str, Any]:
     """Return the other side's greeting; raises SessionError when it speaks another protocol."""
     greeting = message.get("hello")
