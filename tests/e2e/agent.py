@@ -11,16 +11,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from memwatch.agent import Cadence, Run, RunOptions
+from memwatch.agent import Cadence, ReadOnlyError, Run, RunOptions
 from memwatch.wal import codec
 from memwatch.wal.segment import segment_name
 
+STEPS, STEP_S = 8, 0.02
+"""Of an experiment of the work that goes on by itself."""
 NEVER = Cadence(incremental_s=1e9, full_s=1e9, incremental_experiments=10**9)
 
 
@@ -37,6 +40,12 @@ class Agent:
             ),
         )
         self.held: list[bytearray] = []
+        self.run.register_cache("held", self.held.clear)
+        self.acknowledged = 0
+        self.seen: list[str] = []
+        self._over = threading.Event()
+        self._worker = threading.Thread(target=self._work, name="worker", daemon=True)
+        self._growing = 0
         self.children: dict[int, subprocess.Popen[str]] = {}
 
     def hello(self) -> dict[str, Any]:
@@ -76,6 +85,52 @@ class Agent:
         block = bytearray(size)
         block[::4096] = b"x" * len(block[::4096])
         self.held.append(block)
+
+    def work(self, step_bytes: int = 0) -> None:
+        """Do endless experiments in a thread of their own, and lose so many bytes each step."""
+        self._growing = step_bytes
+        if not self._worker.is_alive():
+            self._worker.start()
+
+    def done(self) -> dict[str, Any]:
+        """Return how far the work is: the newest value that was acknowledged, and experiments."""
+        return {
+            "acknowledged": self.acknowledged,
+            "experiments": self.run.experiments,
+            "mode": self.run.mode,
+            "outcomes": self.seen[-20:],
+        }
+
+    def rest(self) -> None:
+        """End the work."""
+        self._over.set()
+        if self._worker.is_alive():
+            self._worker.join(20)
+
+    def _work(self) -> None:
+        while not self._over.is_set():
+            if self.run.mode not in ("running", "draining"):  # the library would wait, not for us
+                self.run.safe_point()
+                self._over.wait(STEP_S)
+                continue
+            try:
+                with self.run.experiment("search", "exploration") as experiment:
+                    self._experiment()
+                self.seen.append(experiment.status)
+            except ReadOnlyError:
+                self.seen.append("read-only")
+
+    def _experiment(self) -> None:
+        for _ in range(STEPS):
+            if self._over.is_set():
+                return
+            with self.run.step("step"):
+                self.run.tiers["verified"].put("count", {"number": self.acknowledged + 1})
+                self.acknowledged += 1
+            if self._growing:
+                self.hold(self._growing)
+            self.run.safe_point()
+            self._over.wait(STEP_S)
 
     def release(self) -> None:
         self.held.clear()
@@ -136,6 +191,7 @@ def main() -> None:
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         print(json.dumps(getattr(agent, name)(*arguments)), flush=True)
+    agent.rest()
     agent.close()
 
 

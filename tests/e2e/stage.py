@@ -184,7 +184,10 @@ class Stage:
 
     def session(self, run_dir: Path) -> GuardSession:
         """Open a viewer's session."""
-        session = wait_for(lambda: _connected(run_dir), "a session with the guard")
+        return self.keep(wait_for(lambda: _connected(run_dir), "a session with the guard"))
+
+    def keep(self, session: GuardSession) -> GuardSession:
+        """Close a session when the test is over."""
         self._sessions.append(session)
         return session
 
