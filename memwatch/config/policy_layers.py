@@ -16,6 +16,7 @@ from memwatch.config.shape import check_keys, converted, leaves, members, overla
 from memwatch.config.yaml_file import Tree, Trust, UntrustedError, line_of, parse, read_tree
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.policy import Keep
+from memwatch.domain.text import inert
 
 SECTION = "policy"
 """The key under which a policy stands in a file of more than that."""
@@ -105,6 +106,19 @@ def file_layer(path: Path, trust: Trust, shape: type[Struct] | None = None) -> L
     """
     tree = read_tree(path, trust, may_be_empty=True)
     return None if tree is None else _layer(tree, shape)
+
+
+def text_layer(text: str, where: str) -> Layer:
+    """Return the layer that a text would be; raises ConfigError."""
+    return _layer(parse(text, where, may_be_empty=True), None)
+
+
+def any_layer(path: Path) -> Layer:
+    """Read a file that a person named: a policy, or settings of which it is one section."""
+    tree = read_tree(path, may_be_empty=True)
+    if tree is None:
+        raise ConfigError(f"{inert(str(path), 120)} cannot be read: No such file or directory")
+    return _layer(tree, Settings if tree.values.keys() & members(Settings).keys() else None)
 
 
 def profile_layer(profile: Profile) -> Layer | None:

@@ -30,10 +30,12 @@ from memwatch.config.policy_layers import (
     Document,
     Layer,
     Origins,
+    any_layer,
     completed,
     file_layer,
     profile_layer,
     run_layer,
+    text_layer,
 )
 from memwatch.config.schema import Profile
 from memwatch.config.settings import CONFIG_FILE, Settings
@@ -100,14 +102,16 @@ def load_policy(
     run_home: Path | None = None,
     extra: Path | None = None,
     ops: Collection[str] | None = None,
+    draft: str | None = None,
 ) -> PolicyBook:
     """Return the policy in force; raises ConfigError that names file, line and nearest key.
 
     `run_dir` holds the run's own settings, `run_home` what was set for it; `ops` is what its agent
     takes, holds included (None: not known). A file that names an operation which the agent lacks is
-    refused; the built-in policy goes without it, and `missing` says so.
+    refused; the built-in policy goes without it, and `missing` says so. `draft` is judged in place
+    of what was set.
     """
-    return _load(profile, _places(profile, run_dir, run_home, extra), ops)
+    return _load(profile, _places(profile, run_dir, run_home, extra), ops, draft)
 
 
 def usable_policy(
@@ -149,36 +153,32 @@ def _places(
     )
 
 
-def _load(profile: Profile, places: _Places, ops: Collection[str] | None) -> PolicyBook:
+def _load(
+    profile: Profile, places: _Places, ops: Collection[str] | None, draft: str | None = None
+) -> PolicyBook:
     files = tuple(path for path in places if path is not None)
     stamps = {path: stamp_of(path) for path in files}
     notes: list[str] = []
-    book = _combined(profile, _layers(profile, places, notes), ops)
+    book = _combined(profile, _layers(profile, places, notes, draft), ops)
     notes += _strange_tiers(profile, book)
     return structs.replace(book, files=files, stamps=stamps, notes=tuple(notes))
 
 
-def _layers(profile: Profile, places: _Places, notes: list[str]) -> list[Layer]:
+def _layers(profile: Profile, places: _Places, notes: list[str], draft: str | None) -> list[Layer]:
     found = [
         profile_layer(profile),
         file_layer(places.config, "user", Settings),
         file_layer(places.policies, "user") if _is_name(profile.name) else None,
         run_layer(places.run, notes) if places.run else None,
-        file_layer(places.set, "user") if places.set else None,
-        _named(places.extra) if places.extra else None,
+        file_layer(places.set, "user") if places.set and draft is None else None,
+        text_layer(draft, f"{places.set}, as it would be,") if draft is not None else None,
+        any_layer(places.extra) if places.extra else None,
     ]
     return [layer for layer in found if layer is not None and layer.values]
 
 
 def _is_name(profile: str) -> bool:
     return "/" not in profile and profile not in ("", ".", "..")
-
-
-def _named(path: Path) -> Layer:
-    layer = file_layer(path, "any")
-    if layer is None:
-        raise ConfigError(f"{inert(str(path), 120)} cannot be read: No such file or directory")
-    return layer
 
 
 def _combined(profile: Profile, layers: Sequence[Layer], ops: Collection[str] | None) -> PolicyBook:

@@ -19,7 +19,7 @@ from memwatch.config.yaml_file import Tree, line_of, nearest
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.text import inert
 
-_TYPES = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+_TYPES = re.compile(r"`((?:float|int|str|bool|array|object|null)(?: \| [a-z]+)*)`")
 _AT = re.compile(r" - at `\$(.*)`$")
 _WORDS = {
     "float": "a number",

@@ -47,7 +47,7 @@ class Tree(NamedTuple):
 def read_tree(path: Path, trust: Trust = "any", *, may_be_empty: bool = False) -> Tree | None:
     """Read a file; None when it does not exist. Raises ConfigError, which names it and the line."""
     where = inert(str(path), 120)
-    text = _text(path, trust, where)
+    text = read_text(path, trust)
     return None if text is None else parse(text, where, may_be_empty=may_be_empty)
 
 
@@ -92,7 +92,9 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
 
 
-def _text(path: Path, trust: Trust, where: str) -> str | None:
+def read_text(path: Path, trust: Trust = "any") -> str | None:
+    """Return the text of a file of settings; None when it does not exist. Raises ConfigError."""
+    where = inert(str(path), 120)
     # A pipe under that name keeps nobody waiting.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
     try:
