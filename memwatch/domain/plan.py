@@ -38,7 +38,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     id: str
     level: Level
     rule: str
-    """Rule of the policy that called for it: `level`, `time to limit`, `no effect`, …"""
+    """Path of the policy's rule that called for it: `levels.warn`, `outlook.time`, …"""
+    resource: str = "memory"
+    """Whose level it is about."""
     why: str
     """One line: value, limit, window, rule, and what would have changed it."""
     steps: tuple[Step, ...]

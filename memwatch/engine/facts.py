@@ -24,6 +24,8 @@ class ResourceFacts(Struct, frozen=True, kw_only=True):
     """One resource as measured last; `memory` is the tree's usage of the binding limit."""
 
     name: str
+    limit_name: str = ""
+    """Which limit binds, for people: `cgroup /x memory.max`."""
     used: float | None = None
     limit: float | None = None
     measured_m_us: int = 0
@@ -65,7 +67,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     checkpoint: CheckpointFacts = CheckpointFacts()
     sample_period_s: float = 2.0
     commands: Mapping[str, CommandInfo] = {}
-    """Requests of the plan in flight by id, as the ledger knows them."""
+    """Requests of the engine by id, as the ledger knows them: one that is missing was lost."""
     holds: tuple[Hold, ...] = ()
     """In force, as the agent says, and those that we keep."""
     approved: frozenset[str] = frozenset()

@@ -1,9 +1,25 @@
-"""Share of the binding limit -> level (requirements R8, R9)."""
+"""Share of a limit -> level: the literal rule (R8, R9), and bounds for hysteresis."""
 
 from __future__ import annotations
 
-from memwatch.config.policy import Thresholds
-from memwatch.domain.level import Level
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memwatch.config.policy import Policy, ResourceRule, Thresholds
+from memwatch.domain.level import LEVELS, Level
+
+Shares = tuple[float | None, float | None, float | None, float | None]
+"""Of warn, intervene, emergency and hard; None for a level that there is not."""
+
+PLANNED: tuple[Level, ...] = LEVELS[1:]
+"""Levels that something is done about, from low to high."""
+
+
+class Bounds(NamedTuple):
+    """Where levels of one resource begin and end."""
+
+    enter: Shares
+    leave: Shares
 
 
 def level_of(share: float | None, thresholds: Thresholds) -> Level:
@@ -12,12 +28,41 @@ def level_of(share: float | None, thresholds: Thresholds) -> Level:
     >>> [level_of(s, Thresholds()) for s in (None, 0.59, 0.60, 0.75, 0.90, 0.95)]
     ['normal', 'normal', 'warn', 'intervene', 'emergency', 'hard']
     """
-    if share is None:
-        return "normal"
-    steps: tuple[tuple[float, Level], ...] = (
-        (thresholds.hard, "hard"),
-        (thresholds.emergency, "emergency"),
-        (thresholds.intervene, "intervene"),
-        (thresholds.warn, "warn"),
+    at = (thresholds.warn, thresholds.intervene, thresholds.emergency, thresholds.hard)
+    return "normal" if share is None else reached(share, at)
+
+
+def reached(share: float, at: Sequence[float | None]) -> Level:
+    """Return the highest level whose share is reached.
+
+    >>> reached(0.8, (0.6, 0.75, None, None)), reached(0.1, (0.6, None, None, None))
+    ('intervene', 'normal')
+    """
+    for place in (3, 2, 1, 0):
+        threshold = at[place]
+        if threshold is not None and share >= threshold:
+            return PLANNED[place]
+    return "normal"
+
+
+def memory_bounds(policy: Policy, soft_share: float) -> Bounds:
+    """Return the bounds of memory: warn begins at the soft limit in force (R9), the rest stays.
+
+    Where the soft limit was lowered, the end of warn goes down with it: a level never ends above
+    where it begins.
+    """
+    at, end = policy.thresholds, policy.exit
+    gap = max(at.warn - end.warn, 0.0)
+    return Bounds(
+        enter=(soft_share, at.intervene, at.emergency, at.hard),
+        leave=(min(end.warn, soft_share - gap), end.intervene, end.emergency, end.emergency),
     )
-    return next((level for threshold, level in steps if share >= threshold), "normal")
+
+
+def resource_bounds(rule: ResourceRule) -> Bounds:
+    """Return the bounds of another resource; it has no hard limit."""
+    enter = (rule.warn, rule.intervene, rule.emergency, None)
+    warn, intervene, emergency = (
+        None if share is None else max(share - rule.exit_points, 0.0) for share in enter[:3]
+    )
+    return Bounds(enter=enter, leave=(warn, intervene, emergency, None))

@@ -1,0 +1,93 @@
+"""Where the engine stands, for views: levels, soft limit, plans, and why nothing is done now."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memwatch.config.policy import Policy
+from memwatch.domain.level import Level
+from memwatch.domain.plan import Plan
+from memwatch.engine import plans, soft_limit
+from memwatch.engine.facts import Facts, Now
+from memwatch.engine.levels import PLANNED, level_of
+from memwatch.engine.state import EngineState
+from memwatch.engine.turn import Turn, share_of
+
+
+class Standing(NamedTuple):
+    """All that a view shows of it."""
+
+    level: Level
+    """Of memory."""
+    literal: Level
+    """By the thresholds alone, as of this measurement (R8)."""
+    levels: dict[str, Level]
+    """By resource; only those that are not normal, and memory."""
+    soft_share: float
+    soft_why: str
+    plan: Plan | None
+    last: Plan | None
+    waiting: str
+    """Why nothing is done though a level calls for it; empty when nothing calls."""
+    open_breakers: tuple[Level, ...]
+    """Of memory."""
+    breakers: tuple[str, ...]
+    """All of them: `warn`, `tier:recent warn`."""
+    cooldown_until_m_us: dict[Level, int]
+    """Of memory, by the boot clock."""
+    touched: bool
+    """The hard limit was touched, and no person let the agent write again."""
+    missing: dict[str, str]
+    """Operations of the policy that may not be used, and why."""
+
+
+def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Standing:
+    """Return where the engine stands after a tick with the same facts."""
+    memory = facts.resource("memory")
+    share = share_of(memory) if memory is not None else None
+    levels: dict[str, Level] = {"memory": state.level()}
+    levels |= {name: one.level for name, one in state.levels.items() if one.level != "normal"}
+    return Standing(
+        level=state.level(),
+        literal=level_of(share, policy.thresholds),
+        levels=levels,
+        soft_share=soft_limit.share(policy, state.soft),
+        soft_why=state.soft.why if state.soft.points else "",
+        plan=state.plan,
+        last=state.last,
+        waiting=_waiting(state, Turn(facts, policy, now)),
+        open_breakers=tuple(level for level in PLANNED if level in state.breakers),
+        breakers=tuple(sorted(state.breakers)),
+        cooldown_until_m_us={
+            level: state.cooldowns[level]
+            for level in PLANNED
+            if state.cooldowns.get(level, 0) > now.m_us
+        },
+        touched=state.touched_m_us is not None,
+        missing=_missing(Turn(facts, policy, now)),
+    )
+
+
+def _waiting(state: EngineState, turn: Turn) -> str:
+    plan = state.plan
+    if plan is not None and plan.state == "proposed":
+        return f"plan {plan.level} waits for a person"
+    if plan is not None or turn.gone:
+        return ""
+    if not turn.plans:
+        calls = plans.calls_now(state, turn) if turn.facts.mode == "observe" else []
+        return f"{calls[0].level}: the engine only observes" if calls else ""
+    for call in plans.calls_now(state, turn):
+        why_not = plans.hindrance(state, turn, call)
+        if why_not:
+            return why_not
+        left_out = plans.compose(turn, call)
+        return "" if left_out.steps else f"no step can be done: {left_out.detail}"
+    return ""
+
+
+def _missing(turn: Turn) -> dict[str, str]:
+    levels = turn.policy.levels
+    rules = (levels.warn, levels.intervene, levels.emergency, levels.hard)
+    named = {action.op for rule in rules for action in (*rule.steps, *rule.escalate)}
+    return {op: why for op in sorted(named) if (why := turn.may(op))}
