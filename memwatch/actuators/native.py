@@ -134,7 +134,7 @@ class NativeActuator:
                 self._hold(command)
             elif command.op in RELEASES:
                 self._release(command)
-            elif self._spool.ack(command.id) is None:
+            elif self._spool.ack(command.id) is None and not self._spool.is_waiting(command.id):
                 epoch = self.epoch if command.origin == ENGINE else None
                 self._spool.publish(command.id, self._pinned(command), now_us, epoch)
 

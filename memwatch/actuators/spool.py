@@ -8,6 +8,7 @@ Source: D6, R8.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 from memwatch.actuators.folder import ControlFolder, handing_over, read_file
@@ -61,14 +62,21 @@ class Spool:
             text = encode(file)
             self._folder.publish(NEW, command_name(name, command.op), text, now_us, replace=False)
 
+    def is_waiting(self, name: str) -> bool:
+        """Say whether a command lies there that the agent has not claimed."""
+        return self._waiting(name, lambda *_: None)
+
     def withdraw(self, name: str) -> bool:
         """Take a command back that the agent has not claimed; True when it will not be done."""
+        return self._waiting(name, lambda new, file: os.unlink(file, dir_fd=new))
+
+    def _waiting(self, name: str, then: Callable[[int, str], None]) -> bool:
         with suppress(OSError), self._folder.open(NEW) as new:
             for op in _PRIORITIES:
                 with suppress(FileNotFoundError, ValueError):
                     file = command_name(name, op)
                     if parse_command(read_file(new, file)).id == name:
-                        os.unlink(file, dir_fd=new)
+                        then(new, file)
                         return True
         return False
 
