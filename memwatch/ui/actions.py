@@ -1,6 +1,6 @@
 """The one table of actions: key bindings, footer, help, command palette and README come from it.
 
-Small letters and arrows only look; capital letters act on the agent.
+Small letters and arrows only look; capital letters act on the agent, or say what the guard may do.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memwatch.domain.command import Command
-from memwatch.domain.snapshot import PAST, Snapshot
-from memwatch.domain.text import inert
-
 Group = Literal["look", "act"]
+Confirm = Literal["none", "once", "name"]
 
 LEAK_MB_PER_MIN = 120
 """How fast the demo's switch makes it leak: WARN comes within about two minutes."""
 
-PANELS = ("tiers", "growth", "acts", "recovery", "procs", "log")
+PANELS = ("tiers", "growth", "acts", "recovery", "since", "procs", "log")
 """Panels in the order of their number keys."""
 
 
@@ -26,7 +23,7 @@ class Action(Struct, frozen=True, kw_only=True):
     """One thing a key does."""
 
     id: str
-    """Also the name of the app's `action_*` method, up to a colon; the rest is its argument."""
+    """Names what the app does, up to a colon; the rest is an argument."""
     keys: tuple[str, ...]
     shown: str
     """The key as a person reads it."""
@@ -34,7 +31,7 @@ class Action(Struct, frozen=True, kw_only=True):
     """Two or three words for the footer."""
     help: str
     group: Group = "look"
-    confirm: Literal["none", "once", "name"] = "none"
+    confirm: Confirm = "none"
     """What is asked before it acts."""
     op: str = ""
     """Operation of the agent that must be in `run.ops`; empty = the guard's own."""
@@ -49,26 +46,100 @@ def _panel(number: int, name: str, help_text: str) -> Action:
     )
 
 
-ACTIONS: tuple[Action, ...] = (
-    Action(
-        id="checkpoint",
-        keys=("C",),
-        shown="C",
-        label="checkpoint",
-        help="ask the agent for an incremental checkpoint",
+def _act(  # noqa: PLR0913, PLR0917 - one argument per column of the table
+    key: str,
+    name: str,
+    label: str,
+    help_text: str,
+    op: str = "",
+    confirm: Confirm = "none",
+    footer: int = 0,
+) -> Action:
+    return Action(
+        id=name,
+        keys=(key,),
+        shown=key,
+        label=label,
+        help=help_text,
         group="act",
-        op="checkpoint",
+        op=op,
+        confirm=confirm,
+        footer=footer,
+    )
+
+
+ACTIONS: tuple[Action, ...] = (
+    _act(
+        "C",
+        "checkpoint",
+        "checkpoint",
+        "ask the agent for an incremental checkpoint",
+        "checkpoint",
         footer=1,
     ),
-    Action(
-        id="leak",
-        keys=("L",),
-        shown="L",
-        label="demo leak",
-        help=f"make the demo leak {LEAK_MB_PER_MIN} MB a minute, or stop and release it",
-        group="act",
-        op="leak",
+    _act("F", "full", "full checkpoint", "ask the agent for a full checkpoint", "checkpoint"),
+    _act(
+        "P",
+        "purge",
+        "purge",
+        "free memory in the agent: choose what goes, with what each would free",
+        "purge",
+        "once",
         footer=2,
+    ),
+    _act("K", "compact", "compact", "ask the agent to compact its conversation", "compact"),
+    _act(
+        "Z",
+        "pause",
+        "pause",
+        "let no new experiment begin; while one is held: choose which holds are released",
+        "pause",
+        "once",
+        footer=3,
+    ),
+    _act(
+        "R",
+        "read_only",
+        "read-only",
+        "let the agent change nothing; while one is held: choose which holds are released",
+        "read_only",
+        "once",
+        footer=4,
+    ),
+    _act(
+        "X",
+        "abort",
+        "abort",
+        "abort the experiment in progress, the agent lives on; the run's name is typed",
+        "abort_experiment",
+        "name",
+        footer=5,
+    ),
+    _act(
+        "E",
+        "end",
+        "end run",
+        "save the state and end the agent; the run's name is typed",
+        "end_run",
+        "name",
+    ),
+    _act(
+        "G",
+        "engine",
+        "guard",
+        "choose what the guard may do by itself, or let it try again",
+        confirm="once",
+        footer=7,
+    ),
+    _act("Y", "approve", "let plan go", "let the plan go that the guard proposes", confirm="once"),
+    _act("N", "decline", "decline plan", "decline the plan that the guard proposes"),
+    _act(
+        "L",
+        "leak",
+        "demo leak",
+        f"make the demo leak {LEAK_MB_PER_MIN} MB a minute, or stop and release it",
+        "leak",
+        footer=6,
     ),
     Action(
         id="note",
@@ -77,14 +148,15 @@ ACTIONS: tuple[Action, ...] = (
         label="note",
         help="put a note of one line on the time axis; it is recorded",
         group="act",
-        footer=3,
+        footer=8,
     ),
     _panel(1, "tiers", "memory by tier over time"),
     _panel(2, "growth", "growth of each tier, of what is unaccounted for, and of the tree"),
-    _panel(3, "acts", "purges and checkpoints: before, after, freed"),
+    _panel(3, "acts", "plans, holds and requests; purges and checkpoints: before, after, freed"),
     _panel(4, "recovery", "what a recovery would read and replay if it crashed now"),
-    _panel(5, "procs", "the process tree"),
-    _panel(6, "log", "what happened, newest last"),
+    _panel(5, "since", "what happened since the last viewer left, and alerts that are raised"),
+    _panel(6, "procs", "the process tree"),
+    _panel(7, "log", "what happened, newest last"),
     Action(id="next_panel:1", keys=("tab",), shown="Tab", label="next panel", help="next panel"),
     Action(
         id="next_panel:-1",
@@ -94,7 +166,7 @@ ACTIONS: tuple[Action, ...] = (
         help="the panel before",
     ),
     Action(
-        id="full",
+        id="one_panel",
         keys=("f",),
         shown="f",
         label="one panel",
@@ -106,7 +178,7 @@ ACTIONS: tuple[Action, ...] = (
         shown="z",
         label="zoom in",
         help="show a shorter span of time",
-        footer=4,
+        footer=9,
     ),
     Action(
         id="zoom_out",
@@ -114,7 +186,6 @@ ACTIONS: tuple[Action, ...] = (
         shown="x",
         label="zoom out",
         help="show a longer span of time",
-        footer=5,
     ),
     Action(
         id="pan_back",
@@ -122,7 +193,7 @@ ACTIONS: tuple[Action, ...] = (
         shown="←",
         label="back",
         help="look further back in time; recording goes on",
-        footer=6,
+        footer=10,
     ),
     Action(
         id="pan_forward",
@@ -130,7 +201,6 @@ ACTIONS: tuple[Action, ...] = (
         shown="→",
         label="forward",
         help="look nearer to now",
-        footer=7,
     ),
     Action(
         id="to_now",
@@ -145,7 +215,7 @@ ACTIONS: tuple[Action, ...] = (
         shown="space",
         label="freeze",
         help="let the screen stand still, or move on; never the agent",
-        footer=8,
+        footer=11,
     ),
     Action(
         id="slower",
@@ -164,6 +234,13 @@ ACTIONS: tuple[Action, ...] = (
         label="evidence",
         help="where the figures of the panel in front come from",
     ),
+    Action(
+        id="policy",
+        keys=("p",),
+        shown="p",
+        label="policy",
+        help="thresholds in force and why, what the guard may do, its plans, why it waits",
+    ),
     Action(id="mouse", keys=("m",), shown="m", label="mouse", help="mouse on or off"),
     Action(
         id="redraw",
@@ -172,64 +249,16 @@ ACTIONS: tuple[Action, ...] = (
         label="redraw",
         help="draw the whole screen again, when something else wrote on it",
     ),
-    Action(id="help", keys=("question_mark",), shown="?", label="help", help="all keys", footer=9),
+    Action(id="help", keys=("question_mark",), shown="?", label="help", help="all keys", footer=12),
     Action(
         id="quit",
         keys=("q",),
         shown="q",
         label="quit",
         help="leave; the guard goes on watching",
-        footer=10,
+        footer=13,
     ),
 )
 """Every action; the order is that of help and README."""
 
 BY_ID = {action.id: action for action in ACTIONS}
-
-
-def refusal(action: Action, snapshot: Snapshot | None, *, view_only: bool) -> str:
-    """Return why an action cannot be used now; empty when it can.
-
-    An action that acts needs a viewer that may, a guard that answers, a run that lives, and an
-    agent that takes this operation.
-    """
-    if action.group == "look":
-        return ""
-    if view_only:
-        return "this viewer was opened with --view, it cannot act"
-    if snapshot is None:
-        return "no guard yet"
-    if snapshot.run.state in PAST:
-        return f"the run is over ({snapshot.run.state})" if action.op else ""
-    if action.op and action.op not in snapshot.run.ops:
-        takes = ", ".join(inert(op, 20) for op in snapshot.run.ops) or "nothing"
-        return f"the agent does not take {action.op!r}; it takes {takes}"
-    return ""
-
-
-def is_offered(action: Action, snapshot: Snapshot | None) -> bool:
-    """Return whether an action is worth a place in the footer: the leak is the demo's alone."""
-    return action.id != "leak" or (snapshot is not None and "leak" in snapshot.run.ops)
-
-
-def label_of(action: Action, snapshot: Snapshot | None) -> str:
-    """Return the words of an action; those of a switch say how it stands, as the agent tells."""
-    stated = snapshot.run.switches.get(action.op) if snapshot and action.op else None
-    if stated is None:
-        return action.label
-    return f"{action.label} {stated:g}/min: on" if stated else f"{action.label}: off"
-
-
-def checkpoint_command() -> Command:
-    """Ask for an incremental checkpoint."""
-    return Command(op="checkpoint", args={"kind": "incremental"}, why="key C")
-
-
-def leak_command(*, on: bool) -> Command:
-    """Switch the demo's leak."""
-    return Command(op="leak", args={"mb_per_min": LEAK_MB_PER_MIN if on else 0}, why="key L")
-
-
-def note_command(text: str) -> Command:
-    """Put a note on the time axis."""
-    return Command(op="note", args={"text": inert(text.strip(), 160)}, why="key n")

@@ -1,54 +1,39 @@
-"""The dashboard: snapshots from the bridge -> frames; keys -> another view, or a request."""
+"""The dashboard's keys: another view, a box of text, a request, or a question first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
-from textual import events, on
-from textual.app import App, SystemCommand
+from textual import on
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 
-from memwatch.config.locations import theme_dirs
-from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command
-from memwatch.domain.snapshot import Event, Snapshot
-from memwatch.domain.text import inert
+from memwatch.domain.snapshot import Snapshot
 from memwatch.ui import actions, messages, view
-from memwatch.ui.bridge import Bridge
 from memwatch.ui.charts.course import first_sample_us
-from memwatch.ui.cost import CostMeter
-from memwatch.ui.event_log import KEPT, EventLog, with_answer, with_snapshot
-from memwatch.ui.frame import Frame
-from memwatch.ui.screens.dashboard import DashboardScreen
+from memwatch.ui.deeds.agent import note
+from memwatch.ui.deeds.choices import Request
+from memwatch.ui.deeds.dialog import Choice
+from memwatch.ui.deeds.guard import first_question, wants_first_question
+from memwatch.ui.deeds.offers import refusal
+from memwatch.ui.deeds.table import DEEDS, Deed, deed
+from memwatch.ui.live import LiveApp
 from memwatch.ui.terminal.driver import ThriftyDriver
-from memwatch.ui.theme import chosen_name, load_look
 from memwatch.ui.view import View
-from memwatch.ui.widgets.chart import Drawing
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from memwatch.runtime.session import Session
-    from memwatch.ui.widgets.lines import LinesView
+    from memwatch.ui.screens.dialog import DialogScreen
 
-SAID_S = 5.0
-"""How long a passing word stays."""
-BEAT_S = 1.0
-"""How often the age of the data is looked at, whether anything comes or not."""
-BACKLOG = 4000
-"""Characters that may be on their way to the terminal when a frame is painted."""
 REFRESHES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-class DashboardApp(App[None]):
-    """The dashboard on one session.
-
-    `connect` is called in threads, again after each loss, once per thread: a session is used by
-    the thread that made it alone. It raises SessionError when there is nobody to talk to.
-    """
+class DashboardApp(LiveApp):
+    """The dashboard on one session, worked by keys."""
 
     CSS_PATH = "memwatch.tcss"
     TITLE = "memwatch"
@@ -61,174 +46,19 @@ class DashboardApp(App[None]):
         ),
     ]
 
-    def __init__(  # noqa: PLR0913 - one argument per thing the command line decides
-        self,
-        connect: Callable[[], Session],
-        *,
-        theme: str = "auto",
-        ascii_only: bool = False,
-        view_only: bool = False,
-        target: str = "",
-        refresh_s: float = 1.0,
-        dirs: Sequence[Path] | None = None,
-    ) -> None:
-        look = load_look(chosen_name(theme), theme_dirs() if dirs is None else dirs)
-        super().__init__(driver_class=ThriftyDriver, ansi_color=look.textual.ansi or None)
-        self.animation_level = "none"
-        self.look = look
-        self.ascii_only = ascii_only
-        self.bridge = Bridge(connect, self.post_message, refresh_s)
-        glyphs = self.look.ascii_glyphs if ascii_only else self.look.glyphs
-        self.frame = Frame(glyphs=glyphs, view_only=view_only, target=target, refresh_s=refresh_s)
-        self._events = EventLog()
-        self._events_asked: str | None = None  # the start of the guard that is being asked
-        self._newest: Snapshot | None = None
-        self._cost = CostMeter(self._bytes_written)
-        self._clock = SystemClock()
-        self._requests = 0
-        self._said = 0
-        self.register_theme(self.look.textual)
-        self.theme = self.look.textual.name
-
-    # -- life --------------------------------------------------------------------------------
-
-    def get_default_screen(self) -> Screen[Any]:
-        """Open with the dashboard."""
-        self.dashboard = DashboardScreen(self._ask_chart, self._dress)
-        return self.dashboard
-
-    def on_load(self) -> None:
-        """Connect while the screen is still being set up."""
-        self.bridge.start()
-
-    def on_mount(self) -> None:
-        """Fit borders to the terminal; paint what came meanwhile with the first frame."""
-        self.dashboard.set_class(self.ascii_only, "-ascii")
-        self._snapshot_ready()
-        self.set_interval(BEAT_S, self._mind_silence)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Take nothing for granted: a terminal of another size may show anything."""
-        if isinstance(self._driver, ThriftyDriver):
-            self._driver.resize(event.size.width, event.size.height)
-
-    def on_unmount(self) -> None:
-        """Let the threads end."""
-        self.bridge.stop()
-
-    def _dress(self, widget: LinesView) -> None:
-        widget.dress(self.look.styles, self.ascii_only)
-
-    def _bytes_written(self) -> int | None:
-        return self._driver.bytes_written if isinstance(self._driver, ThriftyDriver) else None
-
-    def _is_behind(self) -> bool:
-        """Return whether earlier output still waits: a newer frame comes soon enough."""
-        return isinstance(self._driver, ThriftyDriver) and self._driver.backlog > BACKLOG
-
-    # -- frames ------------------------------------------------------------------------------
-
-    @on(messages.SnapshotReady)
-    def _snapshot_ready(self) -> None:
-        snapshot = self.bridge.take()
-        if snapshot is None:
-            return
-        self._newest = snapshot
-        self._events = with_snapshot(self._events, snapshot)
-        if not self._events.complete and self._events_asked is None:
-            self._events_asked = snapshot.guard.start_id
-            self.bridge.ask("events", lambda session: session.events(0, KEPT))
-        if not self._is_behind():
-            self._next_frame()
-
-    @on(messages.LinkChanged)
-    def _link_changed(self) -> None:
-        self._next_frame()
-
-    def _mind_silence(self) -> None:
-        """Paint when nothing comes: a guard that hangs must not look as if all were well."""
-        link = self.bridge.link
-        if self.frame.past or self.frame.stale or replace(self.frame, link=link).stale:
-            self._next_frame()
-
-    def _next_frame(self) -> None:
-        """Paint what is known now; a frozen view keeps its snapshot."""
-        frozen = self.frame.view.frozen and self.frame.snapshot is not None
-        snapshot = self.frame.snapshot if frozen else self._newest
-        self._show(
-            replace(
-                self.frame,
-                snapshot=snapshot,
-                link=self.bridge.link,
-                own=self._cost.look(),
-                now_us=self._clock.wall_us(),
-                events=self.frame.events if frozen else self._events_in_view(),
-            )
-        )
-
-    def _show(self, frame: Frame) -> None:
-        self.frame = frame
-        self.dashboard.update(frame)
-        top = self.screen
-        if top is not self.dashboard and hasattr(top, "update"):
-            top.update(frame)
-
-    def _events_in_view(self) -> tuple[Event, ...]:
-        drawing = self.dashboard.chart.drawing if self.dashboard.is_mounted else None
-        if self.frame.view.live or drawing is None:
-            return self._events.events
-        return drawing.course.log
-
-    def say(self, text: str) -> None:
-        """Show a passing word at the foot."""
-        self._said += 1
-        number = self._said
-        self._show(replace(self.frame, said=inert(text, 160)))
-        self.set_timer(SAID_S, lambda: self._unsay(number))
-
-    def _unsay(self, number: int) -> None:
-        if number == self._said:
-            self._show(replace(self.frame, said=""))
-
-    # -- answers of the bridge ---------------------------------------------------------------
-
-    def _ask_chart(self, job: Callable[[Session], Drawing]) -> None:
-        self.bridge.ask("chart", job)
-
-    @on(messages.Answered)
-    def _answered(self, message: messages.Answered) -> None:
-        if message.slot == "chart":
-            drawing = message.answer if isinstance(message.answer, Drawing) else None
-            self.dashboard.chart.take(drawing)
-            if not self.frame.view.live:
-                self._next_frame()
-        elif message.slot == "events":
-            asked, self._events_asked = self._events_asked or "", None
-            if isinstance(message.answer, list):
-                self._events = with_answer(self._events, message.answer, asked)
-                self._next_frame()
-        elif message.slot == "first":
-            if isinstance(message.answer, int):
-                self.frame = replace(self.frame, first_us=message.answer)
-                self._change_view(view.inside)
-        elif message.error:
-            self.say(f"not sent: {message.error}")
-        else:  # from here on the snapshots tell how far it came
-            self._unsay(self._said)
-
-    def _submit(self, command: Command, words: str) -> None:
-        self._requests += 1
-        self.bridge.ask(f"request {self._requests}", lambda session: session.submit(command))
-        self.say(words)
-
-    # -- keys --------------------------------------------------------------------------------
+    _dialog: DialogScreen | None = None
+    _requests = 0
+    _asked_first = False
 
     def action_run(self, name: str) -> None:
         """Do what the table says, or say why not."""
         action = actions.BY_ID[name]
-        why_not = actions.refusal(action, self._newest, view_only=self.frame.view_only)
+        why_not = refusal(action, self._newest, view_only=self.frame.view_only)
         if why_not:
             self.say(f"{action.shown} {action.label}: {why_not}")
+            return
+        if action.id in DEEDS and self._newest is not None:
+            self._begin(deed(action.id, self._newest))
             return
         verb, _, argument = name.partition(":")
         change = VIEW_CHANGES.get(verb)
@@ -247,18 +77,45 @@ class DashboardApp(App[None]):
             self.bridge.ask("first", lambda session: first_sample_us(session, now_us))
         self._change_view(view.pan_back)
 
-    def _change_view(self, change: Callable[[View, view.Bounds], View]) -> None:
-        self.frame = replace(self.frame, view=change(self.frame.view, self.frame.bounds))
-        self._next_frame()
+    # -- requests --------------------------------------------------------------------------------
 
-    def _do_checkpoint(self) -> None:
-        self._submit(actions.checkpoint_command(), "checkpoint asked for")
+    def _begin(self, what: Deed) -> None:
+        """Hand a request over, or ask the person first."""
+        if isinstance(what, Request):
+            self._submit(what.command, what.sent)
+            return
+        from memwatch.ui.screens.dialog import DialogScreen
 
-    def _do_leak(self) -> None:
-        """Switch to the other of what the agent itself says: other viewers switch it too."""
-        on = not (self._newest and self._newest.run.switches.get("leak"))
-        words = "demo leak: on asked for" if on else "demo leak: off asked for"
-        self._submit(actions.leak_command(on=on), words)
+        def why_not() -> str:
+            action = actions.BY_ID[what.action]
+            return refusal(action, self._newest, view_only=self.frame.view_only)
+
+        self._dialog = DialogScreen(self.frame, what, self.bridge.ask, self._dress, why_not)
+        self._dialog.set_class(self.ascii_only, "-ascii")
+        self.push_screen(self._dialog, self._chosen)
+
+    def _chosen(self, choice: Choice | None) -> None:
+        self._dialog = None
+        if choice is not None and choice.command is not None:
+            self._submit(choice.command, choice.sent)
+
+    def _submit(self, command: Command, words: str) -> None:
+        self._requests += 1
+        self.bridge.ask(f"request {self._requests}", lambda session: session.submit(command))
+        self.say(words)
+
+    def _tried(self, message: messages.Answered) -> None:
+        """Tell the question on the screen what the agent says that it would do."""
+        if self._dialog is not None:
+            self._dialog.answered(message.slot, message.answer, message.error)
+
+    def _look_at(self, snapshot: Snapshot) -> None:
+        """Ask once what the guard may do, where nobody said so for this run."""
+        if self._asked_first or self.screen is not self.dashboard:
+            return
+        if wants_first_question(snapshot, view_only=self.frame.view_only):
+            self._asked_first = True
+            self._begin(first_question(snapshot))
 
     def _do_note(self) -> None:
         from memwatch.ui.screens.overlay import NoteScreen
@@ -267,7 +124,9 @@ class DashboardApp(App[None]):
 
     @on(messages.NoteWritten)
     def _note_written(self, message: messages.NoteWritten) -> None:
-        self._submit(actions.note_command(message.text), "note sent")
+        self._begin(note(message.text))
+
+    # -- panels and pace -------------------------------------------------------------------------
 
     def _do_panel(self, name: str) -> None:
         self.dashboard.bring_to_front(name)
@@ -280,7 +139,7 @@ class DashboardApp(App[None]):
         if message.panel != self.frame.panel:
             self._show(replace(self.frame, panel=message.panel))
 
-    def _do_full(self) -> None:
+    def _do_one_panel(self) -> None:
         self.dashboard.one_panel = not self.dashboard.one_panel
         self.dashboard.choose_layout()
 
@@ -296,30 +155,31 @@ class DashboardApp(App[None]):
         self.frame = replace(self.frame, refresh_s=seconds)
         self.say(f"an update each {seconds:g} s")
 
+    # -- boxes over the dashboard ----------------------------------------------------------------
+
     @on(messages.EvidenceRequested)
     def _evidence_requested(self, message: messages.EvidenceRequested) -> None:
-        self._open_evidence(message.panel)
+        self._open("evidence", message.panel)
 
     def _do_evidence(self) -> None:
-        self._open_evidence(self.frame.panel)
+        self._open("evidence", self.frame.panel)
 
-    def _open_evidence(self, panel: str) -> None:
-        from memwatch.ui.panels.evidence import evidence_lines
-
-        title = f"where the figures come from: {panel}"
-        self._open(title, lambda frame, width: evidence_lines(panel, frame, width))
+    def _do_policy(self) -> None:
+        self._open("policy")
 
     def _do_help(self) -> None:
-        from memwatch.ui.panels.help import help_lines
+        self._open("help")
 
-        self._open("keys", help_lines)
-
-    def _open(self, title: str, draw: Callable[[Frame, int], list[Any]]) -> None:
+    def _open(self, name: str, panel: str = "") -> None:
+        from memwatch.ui.screens.boxes import box
         from memwatch.ui.screens.overlay import Overlay
 
+        title, draw = box(name, panel)
         overlay = Overlay(self.frame, title, draw, self._dress)
         overlay.set_class(self.ascii_only, "-ascii")
         self.push_screen(overlay)
+
+    # -- the terminal ----------------------------------------------------------------------------
 
     def _do_mouse(self) -> None:
         if isinstance(self._driver, ThriftyDriver):

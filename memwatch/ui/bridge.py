@@ -27,6 +27,9 @@ Connect = Callable[[], "Session"]
 Job = Callable[["Session"], object]
 Result = TypeVar("Result")
 
+TRIAL = "trial"
+"""Slots of what a question to a person asks the agent begin so."""
+
 _PATIENCE_S = 1.0
 """How long the guard may wait for news before it answers that there are none.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memwatch.config.policy import Policy
+from memwatch.domain.control import EngineInfo
 from memwatch.domain.sample import ProcessInfo
 from memwatch.domain.snapshot import (
     Chain,
@@ -35,6 +37,20 @@ MB = 1_000_000
 TIERS = ("workspace", "recent", "verified", "history")
 WINDOWS = ("10s", "60s", "10min")
 LIMIT = 300 * MB
+OPS = (
+    "checkpoint", "purge", "reclaim", "abort_experiment", "end_run", "retain", "leak", "pause",
+    "read_only", "resume", "read_write",
+)  # fmt: skip
+ENGINE = EngineInfo(
+    mode="act",
+    allow=Policy().allow,
+    by="policy",
+    asked=True,
+    will="WILL ACT (warn, intervene, emergency)",
+    policy="profile demo",
+    missing={"compact": "this agent has no conversation to compact"},
+    soft_why="at its start: growth stayed under 50M/min",
+)
 NOTE = "demo clock: growth over 10 s, 60 s, 10 min; checkpoints every 3 / 12 experiments"
 
 
@@ -60,10 +76,12 @@ def snapshot_at(run: FakeRun, seq: int) -> Snapshot:
             experiment_title="lzma, level 6",
             started_us=run.started_us,
             uptime_s=up_s,
-            ops=("checkpoint", "leak"),
+            ops=OPS,
             switches={"leak": 0.0 if run.leak_since_us is None else 120.0},
         ),
-        guard=GuardInfo(pid=4243, own=Own(rss_bytes=83 * MB, cpu_percent=0.8, disk_bytes=9 * MB)),
+        guard=GuardInfo(
+            engine="act", pid=4243, own=Own(rss_bytes=83 * MB, cpu_percent=0.8, disk_bytes=9 * MB)
+        ),
         level="normal",
         lights=_lights(used, up_s),
         limits=Limits(
@@ -101,6 +119,8 @@ def snapshot_at(run: FakeRun, seq: int) -> Snapshot:
         ),
         interventions=_interventions(run, now_us),
         commands=tuple(run.commands[-4:]),
+        engine=ENGINE,
+        holds=tuple(run.holds),
         disk=Disk(path="/home", total_bytes=480_000 * MB, free_bytes=212_000 * MB, free_share=0.44),
         processes=_processes(used, up_s),
         progress=Progress(last_step_s=1.2, experiments={"kept": 30, "discarded": 60}, steps=812),

@@ -10,8 +10,11 @@ import threading
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from memwatch.domain.clock import Clock, ManualClock
 from memwatch.domain.command import Command, CommandInfo, CommandState
+from memwatch.domain.control import Hold
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Severity, Snapshot
@@ -41,6 +44,7 @@ class FakeRun:
         """While set, no call returns: a guard that was stopped, or is stuck."""
         self.leak_since_us: int | None = None
         self.commands: list[CommandInfo] = []
+        self.holds: list[Hold] = []
         self.submitted: list[Command] = []
         self.series_calls: list[tuple[str, int, int, int]] = []
         self.connections = 0
@@ -84,7 +88,7 @@ class FakeRun:
     @property
     def seq(self) -> int:
         """Number of the present state: it grows when the clock moved or a request came."""
-        state = (self.clock.wall_us(), len(self.submitted))
+        state = (self.clock.wall_us(), len(self.commands))
         with self._lock:
             if state != self._seen:
                 self._seen = state
@@ -114,12 +118,26 @@ class FakeRun:
     def submit(self, command: Command) -> str:
         """Take a request: it stands asked, later accepted, later done."""
         now_us = self.clock.wall_us()
-        self.submitted.append(command)
-        name = f"cmd-{len(self.submitted)}"
+        if not command.dry_run:
+            self.submitted.append(command)
+        name = f"cmd-{len(self.commands) + 1}"
         self.commands.append(
-            CommandInfo(id=name, op=command.op, state="asked", asked_us=now_us, changed_us=now_us)
+            CommandInfo(
+                id=name,
+                op=command.op,
+                state="asked",
+                asked_us=now_us,
+                changed_us=now_us,
+                dry_run=command.dry_run,
+                result={"freed_bytes": 36 * MB, "entries": 60} if command.dry_run else {},
+            )
         )
         return name
+
+    def command(self, command_id: str) -> CommandInfo:
+        """Return how far a request is; a rehearsal is answered at once."""
+        found = next(one for one in self.commands if one.id == command_id)
+        return replace(found, state="done") if found.dry_run else found
 
     def _settle(self) -> None:
         now_us = self.clock.wall_us()
@@ -127,12 +145,21 @@ class FakeRun:
             age_s = (now_us - one.asked_us) / 1e6
             state: CommandState = "asked" if age_s < 1.5 else "accepted" if age_s < 3 else "done"
             if one.state not in (state, "done"):
-                self.commands[index] = CommandInfo(
-                    id=one.id, op=one.op, state=state, asked_us=one.asked_us, changed_us=now_us
-                )
-                if state == "done" and one.op == "leak":
-                    asked = [c for c in self.submitted if c.op == "leak"][-1]
-                    self.leak_since_us = now_us if asked.args["mb_per_min"] else None
+                self.commands[index] = replace(one, state=state, changed_us=now_us)
+                if state == "done":
+                    self._settled(one.op, now_us)
+
+    def _settled(self, op: str, now_us: int) -> None:
+        """Be what the newest request of a kind asked for."""
+        asked = [command for command in self.submitted if command.op == op][-1:]
+        if asked and op == "leak":
+            self.leak_since_us = now_us if asked[0].args["mb_per_min"] else None
+        elif asked and op in ("pause", "read_only"):
+            self.holds.append(
+                Hold(id=f"hold-{now_us}", op=op, owner="keep", since_us=now_us, effective=True)
+            )
+        elif asked and op in ("resume", "read_write"):
+            self.holds = [hold for hold in self.holds if hold.owner != asked[0].args.get("owner")]
 
     def recorded(self, t_us: int) -> bool:
         """Return whether anything was recorded at an instant."""
@@ -216,6 +243,11 @@ class FakeSession:
         """Hand over a request."""
         self._check()
         return self._run.submit(command)
+
+    def command(self, command_id: str) -> CommandInfo:
+        """Return how far a request is."""
+        self._check()
+        return self._run.command(command_id)
 
     def close(self) -> None:
         """End the session."""

@@ -6,16 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
-from memwatch.ui.actions import (
-    ACTIONS,
-    BY_ID,
-    LEAK_MB_PER_MIN,
-    checkpoint_command,
-    leak_command,
-    note_command,
-    refusal,
-)
+from memwatch.domain.plan import Plan
+from memwatch.ui.actions import ACTIONS, BY_ID
 from memwatch.ui.app import VIEW_CHANGES, DashboardApp
+from memwatch.ui.deeds.offers import refusal
+from memwatch.ui.deeds.table import DEEDS
 from tests.ui.harness import THEMES, snapshot_of
 
 README = THEMES.parent / "README.md"
@@ -33,7 +28,8 @@ def test_every_action_has_words_and_something_to_do(action: object) -> None:
     verb = found.id.partition(":")[0]
     assert found.help
     assert found.label
-    assert verb in VIEW_CHANGES or callable(getattr(DashboardApp, f"_do_{verb}"))
+    does = verb in VIEW_CHANGES, verb in DEEDS, hasattr(DashboardApp, f"_do_{verb}")
+    assert sum(does) == 1
 
 
 def test_capital_letters_act_and_all_else_only_looks() -> None:
@@ -61,6 +57,19 @@ def test_an_operation_that_the_agent_does_not_take_is_refused_with_the_reason() 
         "the agent does not take 'checkpoint'; it takes purge"
     )
     assert refusal(BY_ID["note"], bare, view_only=False) == ""
+    known = refusal(BY_ID["compact"], snapshot, view_only=False)
+    assert known == "this agent has no conversation to compact", "the reason that the guard knows"
+
+
+def test_a_plan_is_let_go_or_declined_only_while_it_waits() -> None:
+    snapshot = snapshot_of()
+    plan = Plan(id="1-warn", level="warn", rule="level", why="", steps=())
+    for name in ("approve", "decline"):
+        assert "no plan waits" in refusal(BY_ID[name], snapshot, view_only=False)
+        for waits, dry in ((True, False), (False, True)):
+            engine = replace(snapshot.engine, plan=replace(plan, dry=dry))
+            why_not = refusal(BY_ID[name], replace(snapshot, engine=engine), view_only=False)
+            assert (why_not == "") == waits
 
 
 def test_a_viewer_that_may_only_look_cannot_act() -> None:
@@ -72,7 +81,9 @@ def test_a_viewer_that_may_only_look_cannot_act() -> None:
 def test_nothing_is_asked_of_a_run_that_is_over_or_not_there() -> None:
     snapshot = snapshot_of()
     over = replace(snapshot, run=replace(snapshot.run, state="crashed"))
-    assert "over" in refusal(BY_ID["checkpoint"], over, view_only=False)
+    for action in ACTIONS:
+        said = refusal(action, over, view_only=False)
+        assert ("the run is over" in said) == (action.group == "act" and action.id != "note")
     assert refusal(BY_ID["checkpoint"], None, view_only=False) == "no guard yet"
 
 
@@ -80,17 +91,6 @@ def test_the_readme_has_the_table_of_keys() -> None:
     keys = README.read_text().split("## Keys")[1].split("\n## ")[0]
     rows = [line for line in keys.splitlines() if line.startswith("| `")]
     assert rows == [f"| `{one.shown}` | {one.label} | {one.help} |" for one in ACTIONS]
-
-
-def test_commands_name_what_they_want_and_who_asks() -> None:
-    assert checkpoint_command().args == {"kind": "incremental"}
-    assert leak_command(on=True).args == {"mb_per_min": LEAK_MB_PER_MIN}
-    assert leak_command(on=False).args == {"mb_per_min": 0}
-    note = note_command("  changed\x1b[31m the seed\n" + "x" * 300)
-    assert note.op == "note"
-    assert note.args["text"].startswith("changed\N{REPLACEMENT CHARACTER}[31m the seed")
-    assert len(note.args["text"]) <= 160
-    assert note.origin == "operator"
 
 
 def test_command_states_are_those_of_the_contract() -> None:

@@ -31,7 +31,7 @@ async def test_a_terminal_may_change_its_size_at_any_time() -> None:
             await pilot.resize_terminal(width, height)
             await settle(pilot)
             assert len(screen_lines(app)) == height
-        assert "6 log" in screen_text(app)
+        assert "7 log" in screen_text(app)
 
 
 async def test_all_panels_at_120_and_one_at_80() -> None:
@@ -39,8 +39,8 @@ async def test_all_panels_at_120_and_one_at_80() -> None:
         text = screen_text(app)
         for heading in ("1 memory by tier", "2 growth", "3 interventions", "4 if it crashed"):
             assert heading in text
-        assert "5 processes" in text
-        assert "6 log" in text
+        assert "6 processes" in text
+        assert "7 log" in text
     async with opened(FakeRun(), (80, 24)) as (app, pilot):
         assert "[1 tiers]" in screen_text(app)
         assert "unacc" in screen_text(app)
@@ -62,7 +62,7 @@ async def test_tab_goes_round_and_f_gives_a_panel_all_the_room() -> None:
         await pilot.press("f")
         await settle(pilot)
         assert "2 growth a minute" not in screen_text(app)
-        assert "[6 log]" in screen_text(app)
+        assert "[7 log]" in screen_text(app)
         await pilot.press("f")
         await settle(pilot, lambda: "2 growth a minute" in screen_text(app))
 
@@ -312,22 +312,23 @@ async def test_hostile_and_wide_strings_do_no_harm() -> None:
 async def test_no_color_means_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(FakeRun()) as (app, pilot):
-        for key in ("tab", "question_mark"):
+        assert "PROCS watch" in screen_text(app)
+        for key in ("tab", "question_mark", "escape", "P"):
             await pilot.press(key)
             await settle(pilot)
             for strip in app.screen._compositor.render_strips():
                 for _, style, _ in strip:
                     colors = (style.color, style.bgcolor) if style else ()
                     assert all(color is None or color.is_default for color in colors)
-        assert "PROCS watch" in screen_text(app)
 
 
 async def test_ascii_only_sends_nothing_else() -> None:
     async with opened(FakeRun(), ascii_only=True) as (app, pilot):
         assert screen_text(app).isascii()
-        await pilot.press("question_mark")
-        await settle(pilot)
-        assert screen_text(app).isascii()
+        for key in ("question_mark", "escape", "P", "escape", "X", "escape", "5"):
+            await pilot.press(key)
+            await settle(pilot)
+            assert screen_text(app).isascii(), key
 
 
 async def test_a_tier_beyond_the_fifth_and_no_limit_are_no_problem() -> None:

@@ -9,6 +9,7 @@ import pytest
 from textual.message import Message
 
 from memwatch.domain.clock import SystemClock
+from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
 from memwatch.runtime.protocol.numbers import GuardSilentError
 from memwatch.ui.bridge import Bridge
@@ -119,10 +120,9 @@ def test_an_older_question_of_the_same_slot_is_dropped(bridge: Bridge, listener:
 
 
 def test_requests_in_slots_of_their_own_all_arrive(bridge: Bridge, run: FakeRun) -> None:
-    from memwatch.ui.actions import checkpoint_command
-
+    command = Command(op="checkpoint")
     for number in range(3):
-        bridge.ask(f"request {number}", lambda session: session.submit(checkpoint_command()))
+        bridge.ask(f"request {number}", lambda session: session.submit(command))
     until(lambda: len(run.submitted) == 3)
 
 

@@ -231,7 +231,8 @@ def test_trouble_with_reading_stands_in_the_frame_of_the_log() -> None:
 def test_footer_shows_keys_and_drops_the_least_needed_ones() -> None:
     wide = text_of(footer(frame_of(), 120)).split("  us ")[0].rstrip()
     assert wide == (
-        " C checkpoint  L demo leak: off  n note  z x zoom  ← → pan  space freeze  ? help  q quit"
+        " C checkpoint  P purge  Z pause agent  R read-only  X abort  L demo leak: off  G guard"
+        "  ? help  q quit"
     )
     assert text_of(footer(frame_of(), 24)).split() == ["?", "help", "q", "quit"]
 
@@ -267,12 +268,12 @@ def test_what_each_costs_is_said_where_there_is_room() -> None:
     assert text_of(footer(frame_of(own=own), 160)).endswith(
         "guard 83M 0.8%  viewer 45M 1.1% 0.4kB/s "
     )
-    assert "guard" not in text_of(footer(Frame(), 160))
+    assert "viewer" not in text_of(footer(Frame(), 160))
 
 
 def test_tabs_mark_the_panel_in_front_without_colour() -> None:
     assert text_of(tabs(frame_of(panel="growth"), 80)).startswith(
-        " 1 tiers [2 growth] 3 acts  4 recovery  5 procs  6 log "
+        " 1 tiers [2 growth] 3 acts  4 recovery  5 since  6 procs  7 log "
     )
 
 
@@ -280,7 +281,7 @@ def test_help_names_every_action_and_why_one_cannot_be_used() -> None:
     words = " ".join(" ".join(texts(help_lines(frame_of(view_only=True), 90))).split())
     for action in ACTIONS:
         assert f"{action.shown} {action.help}" in words
-    assert words.count("not now: this viewer was opened with --view") == 3
+    assert words.count("not now: this viewer was opened with --view") == 13
 
 
 def test_a_span_without_events_does_not_show_those_of_now() -> None:

@@ -17,17 +17,20 @@ from memwatch.domain.snapshot import (
     Snapshot,
     Word,
 )
+from memwatch.ui.actions import PANELS as PANEL_NAMES
 from memwatch.ui.frame import Frame, Link
 from memwatch.ui.line import Line, text_of, width_of
 from memwatch.ui.panels.acts import acts
+from memwatch.ui.panels.banner import banner
 from memwatch.ui.panels.evidence import evidence_lines
-from memwatch.ui.panels.footer import footer, tabs
+from memwatch.ui.panels.footer import footer, next_step, tabs
 from memwatch.ui.panels.growth import growth
-from memwatch.ui.panels.header import banner, header
+from memwatch.ui.panels.header import header
 from memwatch.ui.panels.lights import lights
 from memwatch.ui.panels.log import LogPanel
 from memwatch.ui.panels.processes import processes
 from memwatch.ui.panels.recovery import recovery
+from memwatch.ui.panels.since import since_left
 from memwatch.ui.view import View
 from tests.ui.harness import frame_of, snapshot_of, texts
 
@@ -36,11 +39,13 @@ PANELS: dict[str, Callable[[Frame, int, int], list[Line]]] = {
     "growth": growth,
     "acts": acts,
     "recovery": recovery,
+    "since": since_left,
     "procs": processes,
     "log": lambda frame, width, height: LogPanel()(frame, width, height),
     "lights": lights,
     "header": lambda frame, width, _: [header(frame, width)],
     "banner": lambda frame, width, _: banner(frame, width),
+    "next": lambda frame, width, _: next_step(frame, width),
     "footer": lambda frame, width, _: [footer(frame, width)],
     "tabs": lambda frame, width, _: [tabs(frame, width)],
 }
@@ -60,7 +65,7 @@ def test_no_line_is_too_wide_and_no_panel_too_high(
 ) -> None:
     lines = PANELS[name](frame, *size)
     assert max((width_of(line) for line in lines), default=0) <= size[0]
-    if name in ("growth", "acts", "recovery", "procs", "log"):
+    if name in PANEL_NAMES:
         assert len(lines) <= size[1]
 
 
@@ -97,7 +102,7 @@ def test_hostile_strings_are_inert(name: str) -> None:
         assert text_of(line).isprintable()
 
 
-@pytest.mark.parametrize("panel", ["tiers", "growth", "acts", "recovery", "procs", "log"])
+@pytest.mark.parametrize("panel", PANEL_NAMES)
 def test_evidence_is_inert_and_fits(panel: str) -> None:
     for frame in (frame_of(snapshot=hostile_snapshot()), frame_of()):
         lines = evidence_lines(panel, frame, 76)
@@ -112,14 +117,14 @@ def test_header_says_which_run_and_gives_way_by_importance() -> None:
     frame = frame_of()
     assert text_of(header(frame, 130)) == (
         " memwatch  20260731-demo  @ gpu01  pid 4242  RUNNING  exp 100  exploration  up 15m00s"
-        "  guard watches" + " " * 21 + "08:00:00 "
+        "  guard acts" + " " * 24 + "08:00:00 "
     )
     assert text_of(header(frame, 50)) == " 20260731-demo  RUNNING  exp 100         08:00:00 "
     assert text_of(header(frame, 20)) == "RUNNING 20260731-de…"
 
 
 def test_what_is_wrong_with_the_reading_stands_in_the_header_at_80() -> None:
-    assert "guard watches" in text_of(header(frame_of(), 80))
+    assert "guard acts" in text_of(header(frame_of(), 80))
     source = replace(snapshot_of().source, watch="polling", damaged=3, gaps=1)
     shown = text_of(header(changed(source=source), 80))
     assert "  polling, 3 damaged, 1 gap  " in shown

@@ -1,8 +1,8 @@
-"""Interventions: purges and checkpoints, what usage was before and after, and what was asked."""
+"""What is done about memory: plan, holds and requests; purges and checkpoints, before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from memwatch.domain.command import FINAL_STATES, CommandInfo
 from memwatch.domain.snapshot import Intervention, Snapshot
@@ -12,6 +12,7 @@ from memwatch.ui.format import clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
 from memwatch.ui.panels.table import Cell, TableColumn, table
+from memwatch.ui.words import hold_words, op_words, plan_words
 
 RECENT_US = 10_000_000
 """How long a settled request stays in sight."""
@@ -31,6 +32,15 @@ _COLUMNS = (
     TableColumn("took", 5),
 )
 
+_REACHED = {
+    "pause": "paused",
+    "resume": "free",
+    "read_only": "read-only",
+    "read_write": "read-write",
+    "abort_experiment": "aborted",
+    "end_run": "ended",
+}
+"""What the agent says that it is, by what it was asked for."""
 _STATE_STYLES = {
     "done": "ok",
     "refused": "warn",
@@ -41,11 +51,16 @@ _STATE_STYLES = {
 
 
 def acts(frame: Frame, width: int, height: int) -> list[Line]:
-    """Return requests in flight, then series of purges, then all else, newest last."""
+    """Return plan, holds and requests in flight, then series of purges, then all else.
+
+    The newest is last; what is in flight leaves the table half of the room.
+    """
     snapshot = frame.snapshot
     if snapshot is None:
         return []
-    lines = [cut_line(command_line(one, snapshot.t_us), width) for one in recent(snapshot)]
+    flight = [*_guard_lines(snapshot), *(command_line(o, snapshot.t_us) for o in recent(snapshot))]
+    most = height if not snapshot.interventions else max(height // 2, 1)
+    lines = [cut_line(line, width) for line in flight[:most]]
     if not snapshot.interventions:
         return [*lines, [("no purge and no checkpoint recorded yet", "dim")]][:height]
     shown = chosen(snapshot.interventions, max(height - len(lines) - 1, 1))
@@ -69,11 +84,27 @@ def chosen(found: Sequence[Intervention], room: int) -> list[Intervention]:
     return sorted(shown, key=lambda one: (one.count == 1, one.asked_at_us))
 
 
+def _guard_lines(snapshot: Snapshot) -> Iterator[Line]:
+    """Return the plan in flight or why there is none, and what holds the agent."""
+    engine = snapshot.engine
+    if engine.plan is not None:
+        yield [(plan_words(engine.plan), "strong"), (f"  {inert(engine.plan.why, 200)}", "dim")]
+    elif engine.waiting:
+        yield [("guard waits: ", "dim"), (inert(engine.waiting, 200), "")]
+    for hold in snapshot.holds[:3]:
+        words = hold_words(hold, snapshot.t_us)
+        yield [(f"{op_words(hold.op)} ", "strong"), (words, "" if hold.effective else "watch")]
+
+
 def recent(snapshot: Snapshot) -> list[CommandInfo]:
-    """Return requests that are in flight or settled a moment ago, newest first, three at most."""
+    """Return requests that are in flight or settled a moment ago, newest first, three at most.
+
+    Steps of a plan are told with the plan, and what was only rehearsed with the question.
+    """
+    commands = (one for one in snapshot.commands if not one.plan and not one.dry_run)
     shown = [
         one
-        for one in snapshot.commands
+        for one in commands
         if one.state not in FINAL_STATES or snapshot.t_us - one.changed_us < RECENT_US
     ]
     shown.sort(key=lambda one: one.asked_us, reverse=True)
@@ -91,10 +122,13 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
         age = f" after {duration_text(took_s)}"
     else:
         age = f" {max(now_us - command.asked_us, 0) / 1e6:.0f}s"
-    line: Line = [
-        (f"{inert(command.op, 30)} ", "strong"),
-        (f"{command.state}{age}", style),
-    ]
+    asked = inert(command.what, 60) or op_words(command.op)
+    said: str = command.state
+    if command.state == "done" and command.op in _REACHED:
+        said = f"→ {_REACHED[command.op]} (agent)"
+    line: Line = [(f"{asked} ", "strong"), (f"{said}{age}", style)]
+    if command.origin != "operator" or command.by:
+        line.append((f"  by {inert(command.by or command.origin, 24)}", "dim"))
     if command.detail:
         line.append((f"  {inert(command.detail, 120)}", "dim"))
     return line
@@ -114,7 +148,7 @@ def _row(one: Intervention) -> list[Cell]:
         Cell(clock_text(one.asked_at_us), "dim"),
         Cell(what, "warn" if failed else ""),
         Cell(inert(one.why, 40), "dim"),
-        Cell(inert(one.origin, 12), "dim"),
+        Cell(inert(one.by or one.origin, 12), "dim"),
         Cell(bytes_text(one.before)),
         Cell(bytes_text(one.after_10s)),
         Cell(bytes_text(one.after_10min)),

@@ -9,14 +9,10 @@ from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import age_text, clock_text, count_text, rate_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, wrapped
+from memwatch.ui.line import Line
+from memwatch.ui.panels.facts import Fact, fact_lines
 from memwatch.ui.panels.growth import limit_lines
 from memwatch.ui.panels.log import log_title
-
-Fact = tuple[str, str]
-"""A name, and what there is to say."""
-
-_LABEL = 12
 
 
 def evidence_lines(panel: str, frame: Frame, width: int) -> list[Line]:
@@ -24,13 +20,7 @@ def evidence_lines(panel: str, frame: Frame, width: int) -> list[Line]:
     snapshot = frame.snapshot
     if snapshot is None:
         return [[("nothing was received yet", "dim")]]
-    facts = [*_EVIDENCE[panel](snapshot), *_reading(snapshot, frame)]
-    lines: list[Line] = []
-    for name, text in facts:
-        rows = wrapped(text, max(width - _LABEL - 1, 12))
-        for index, row in enumerate(rows):
-            lines.append([(f"{name if index == 0 else '':<{_LABEL}} ", "dim"), *row])
-    return lines
+    return fact_lines([*_EVIDENCE[panel](snapshot), *_reading(snapshot, frame)], width)
 
 
 def _measured(resource: Resource | None, snapshot: Snapshot) -> str:
@@ -117,11 +107,18 @@ def _acts(snapshot: Snapshot) -> list[Fact]:
             " before the first, after behind the last, claimed the mean",
         ),
         ("overlaps", "another purge of the tier lies within what was measured"),
+        (
+            "asked",
+            "handed over; accepted, running, done are the agent's own words, from its"
+            " answer or its log, whichever came first",
+        ),
+        ("plan", "ordered steps that the guard asks for one after another (p: policy)"),
     ]
     facts += [
         (
             clock_text(one.asked_at_us),
-            f"{inert(one.id, 60)}: {inert(one.action, 30)} {inert(one.why, 60)}",
+            f"{inert(one.id, 60)}: {inert(one.action, 30)} by {inert(one.by or one.origin, 24)},"
+            f" {inert(one.why, 100)}",
         )
         for one in snapshot.interventions[:6]
     ]
@@ -176,6 +173,24 @@ def _log(snapshot: Snapshot) -> list[Fact]:
     ]  # fmt: skip
 
 
+def _since(snapshot: Snapshot) -> list[Fact]:
+    since = snapshot.since
+    facts = [
+        ("since", "the last viewer closed; a viewer that opens does not begin it anew, one that"
+                  " closes does"),
+        ("counts", "both logs, as they tell it: levels and plans by the guard, the rest by the"
+                   " agent; freed as far as the guard measured it"),
+    ]  # fmt: skip
+    if since is not None:
+        facts.append(("from", clock_text(since.from_us)))
+    facts += [
+        (inert(alert.key, 12), f"{alert.severity} since {clock_text(alert.raised_us)}: "
+                               f"{inert(alert.text)}")
+        for alert in snapshot.alerts
+    ]  # fmt: skip
+    return facts
+
+
 def _reading(snapshot: Snapshot, frame: Frame) -> list[Fact]:
     source = snapshot.source
     how = f"{inert(source.kind, 20)}, by {source.watch}" + (
@@ -199,6 +214,7 @@ _EVIDENCE: dict[str, Callable[[Snapshot], list[Fact]]] = {
     "growth": _growth,
     "acts": _acts,
     "recovery": _recovery,
+    "since": _since,
     "procs": _processes,
     "log": _log,
 }

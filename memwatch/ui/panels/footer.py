@@ -1,18 +1,24 @@
-"""The last line: keys and what they do, or a passing word; and what we cost."""
+"""The last lines: what is done or suggested; keys, or a passing word; and what we cost."""
 
 from __future__ import annotations
 
+from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text
-from memwatch.ui.actions import ACTIONS, BY_ID, PANELS, Action, is_offered, label_of, refusal
+from memwatch.ui.actions import ACTIONS, BY_ID, PANELS, Action
+from memwatch.ui.deeds.offers import is_offered, label_of, refusal
 from memwatch.ui.format import percent_text, speed_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
 from memwatch.ui.panels.acts import command_line, recent
+from memwatch.ui.words import plan_words
 
 _TOGETHER = {"zoom_in": "zoom", "pan_back": "pan"}
 """Keys that stand side by side with one word: the label of the first of the two."""
 _SECOND = {"zoom_in": "zoom_out", "pan_back": "pan_forward"}
-_LAST_TO_GO = ("quit", "help", "checkpoint", "note", "leak", "freeze", "zoom_in", "pan_back")
+_LAST_TO_GO = (
+    "quit", "help", "checkpoint", "purge", "pause", "read_only", "abort", "leak", "engine",
+    "freeze", "zoom_in", "pan_back", "note",
+)  # fmt: skip
 
 
 def footer(frame: Frame, width: int) -> Line:
@@ -55,6 +61,28 @@ def _word(frame: Frame) -> Line:
         return []
     commands = recent(frame.snapshot)
     return command_line(commands[0], frame.snapshot.t_us) if commands else []
+
+
+_KEY_OF = {"purge": "P", "reclaim": "P", "checkpoint": "C"}
+
+
+def next_step(frame: Frame, width: int) -> list[Line]:
+    """Return what the guard is at, else what a person could do; mostly nothing."""
+    snapshot = frame.snapshot
+    if snapshot is None or frame.past:
+        return []
+    plan, hint = snapshot.engine.plan, snapshot.suggestion
+    if plan is not None and plan.in_flight:
+        line: Line = [(f" guard: {plan_words(plan)}", "strong"), (f"  {inert(plan.why)}", "dim")]
+    elif hint is not None:
+        key = _KEY_OF.get(hint.op, "")
+        line = [(" suggested: ", "dim"), (f"{key} ", "key"), (inert(hint.text, 120), "")]
+        line.append((f"  ({inert(hint.basis, 80)})" if hint.basis else "", "dim"))
+    elif snapshot.engine.waiting and snapshot.level != "normal":
+        line = [(f" guard waits: {inert(snapshot.engine.waiting)}", "dim")]
+    else:
+        return []
+    return [cut_line(line, width)]
 
 
 def tabs(frame: Frame, width: int) -> Line:

@@ -1,14 +1,14 @@
-"""The top line: which run, in which state; and the banner: what must not be overlooked."""
+"""The top line: which run, in which state, and whether the guard acts."""
 
 from __future__ import annotations
 
 from memwatch.domain.snapshot import PAST, RunInfo, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
-from memwatch.ui.format import age_text, clock_text, moment_text
+from memwatch.ui.format import clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
-from memwatch.ui.view import window_s
+from memwatch.ui.words import guard_words
 
 _STATE_STYLES = {
     "running": "ok",
@@ -19,13 +19,6 @@ _STATE_STYLES = {
     "crashed": "crit",
     "killed": "crit",
     "silent": "warn",
-}
-_ENGINE_WORDS = {
-    "off": "guard watches",
-    "observe": "guard watches",
-    "shadow": "guard shadows",
-    "ask": "guard asks",
-    "act": "guard acts",
 }
 
 
@@ -52,7 +45,7 @@ def header(frame: Frame, width: int) -> Line:
         (8, [(f"exp {experiment}", "")] if experiment else []),
         (6, [(phase, "")] if phase else []),
         (5, [(_age_word(run), "dim")]),
-        (7, [_guard_word(frame, snapshot)]),
+        (7, [guard] if (guard := _guard_word(frame, snapshot))[0] else []),
     ]
     for least in range(2, 10):
         shown = [part for importance, part in parts if importance >= least and part]
@@ -79,78 +72,12 @@ def _guard_word(frame: Frame, snapshot: Snapshot) -> tuple[str, str]:
         return "no guard", "alarm"
     if frame.silent:
         return "guard silent", "alarm"
-    return _ENGINE_WORDS[snapshot.guard.engine], "dim"
+    if frame.past:
+        return "", ""
+    words = guard_words(snapshot.engine, snapshot.guard.engine)
+    return words, "watch" if words.startswith("WILL NOT") else "dim"
 
 
 def _age_word(run: RunInfo) -> str:
     lasted = duration_text(run.uptime_s)
     return f"ran {lasted}" if run.state in PAST else f"up {lasted}"
-
-
-def banner(frame: Frame, width: int) -> list[Line]:
-    """Return what must be seen on every screen, the worst first; mostly nothing."""
-    said = [_not_recording(frame.snapshot), _lost(frame), _past(frame), _viewing(frame)]
-    return [[(cut(f" {text}", width).ljust(width), style)] for text, style in said if text]
-
-
-def _not_recording(snapshot: Snapshot | None) -> tuple[str, str]:
-    if snapshot is None or snapshot.guard.recording is not False:
-        return "", ""
-    guard = snapshot.guard
-    since = guard.not_recording_since_us
-    text = "NOT RECORDING" + (f" since {clock_text(since, seconds=False)}" if since else "")
-    why = inert(guard.not_recording_why, 120)
-    return text + (f" ({why})" if why else ""), "alarm"
-
-
-def _lost(frame: Frame) -> tuple[str, str]:
-    link = frame.link
-    if frame.snapshot is None:
-        if link.state in ("lost", "silent"):
-            return f"no guard: {inert(link.why, 120)}; trying again…", "alarm"
-        return "connecting…", "notice"
-    if link.state == "lost":
-        since = clock_text(frame.snapshot.t_us, seconds=False)
-        name = inert(frame.target or frame.snapshot.run.id, 40)
-        return f"guard gone since {since} · restart: memwatch guard {name} --detach", "alarm"
-    if frame.silent:
-        quiet = f"guard does not answer for {age_text(link.quiet_s)}: figures are old"
-        return f"{quiet} · to replace it: kill -KILL {frame.snapshot.guard.pid}", "alarm"
-    if frame.idle:
-        age = age_text(link.age_s)
-        return f"guard answers, but has no new figures for {age}: these are old", "alarm"
-    return "", ""
-
-
-def _past(frame: Frame) -> tuple[str, str]:
-    if not frame.past or frame.snapshot is None:
-        return "", ""
-    run = frame.snapshot.run
-    text = f"PAST RUN: {run.state}"
-    if run.ended_us:
-        ago_s = max((frame.now_us or run.ended_us) - run.ended_us, 0) / 1e6
-        ago = f", {duration_text(ago_s // 60 * 60)} ago" if ago_s >= 60 else ", just now"
-        text += f" {moment_text(run.ended_us, frame.now_us or run.ended_us)}{ago}"
-    reason = inert(run.end_reason, 100)
-    style = "notice" if run.state == "ended" else "alarm"
-    return text + (f" ({reason})" if reason and reason != run.state else ""), style
-
-
-def _viewing(frame: Frame) -> tuple[str, str]:
-    """Say that the screen does not show now."""
-    view, snapshot = frame.view, frame.snapshot
-    if snapshot is None:
-        return "", ""
-    if view.end_us is not None:
-        span_s = window_s(view, frame.bounds)
-        seconds = span_s < 3600
-        start_us = view.end_us - round(span_s * 1e6)
-        first = moment_text(start_us, snapshot.t_us, seconds=seconds)
-        last = moment_text(view.end_us, snapshot.t_us, seconds=seconds)
-        now = f"of {clock_text(snapshot.t_us)}" if view.frozen else "now"
-        what = f"chart and log of {first}–{last}, figures are {now}"
-        return f"{what}  (Esc: back to now)", "notice"
-    goes_on = "" if snapshot.run.state in PAST else ", recording goes on"
-    if view.frozen:
-        return f"FROZEN at {clock_text(snapshot.t_us)}{goes_on}  (space: move on)", "notice"
-    return "", ""

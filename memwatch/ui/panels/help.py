@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memwatch.ui.actions import ACTIONS, Action, refusal
+from memwatch.ui.actions import ACTIONS, Action
+from memwatch.ui.deeds.offers import refusal
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, fit, wrapped
 

@@ -16,7 +16,7 @@ from memwatch.ui.panels.header import reading_trouble
 from memwatch.ui.panels.paging import Page
 
 SEVERITY_GLYPHS = {"info": " ", "notice": "•", "warning": "▲", "error": "!"}
-_STYLES = {"info": "", "notice": "strong", "warning": "warn", "error": "crit"}
+SEVERITY_STYLES = {"info": "", "notice": "strong", "warning": "warn", "error": "crit"}
 _RANKS = {severity: rank for rank, severity in enumerate(SEVERITY_GLYPHS)}
 _FOLD_US = 60_000_000
 """Purges of one kind are told in one line per minute."""
@@ -98,7 +98,7 @@ def _folded(first: Event, last: Event, what: str, count: int) -> Event:
 
 def event_line(event: Event, now_us: int) -> Line:
     """Return one event: time, severity, text, who said it."""
-    style = _STYLES[event.severity]
+    style = SEVERITY_STYLES[event.severity]
     line: Line = [
         (moment_text(event.t_us, now_us, seconds=True), "dim"),
         (f" {SEVERITY_GLYPHS[event.severity]} ", style),

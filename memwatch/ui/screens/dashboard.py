@@ -15,13 +15,15 @@ from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
 from memwatch.ui.panels.acts import TITLE as ACTS_TITLE
 from memwatch.ui.panels.acts import acts
-from memwatch.ui.panels.footer import footer, tabs
+from memwatch.ui.panels.banner import banner
+from memwatch.ui.panels.footer import footer, next_step, tabs
 from memwatch.ui.panels.growth import growth
-from memwatch.ui.panels.header import banner, header
+from memwatch.ui.panels.header import header
 from memwatch.ui.panels.lights import lights
 from memwatch.ui.panels.log import LogPanel, log_title
 from memwatch.ui.panels.processes import processes
 from memwatch.ui.panels.recovery import recovery, recovery_heading
+from memwatch.ui.panels.since import since_heading, since_left
 from memwatch.ui.view import window_s
 from memwatch.ui.widgets.chart import Ask, ChartView
 from memwatch.ui.widgets.lines import LinesView
@@ -52,8 +54,9 @@ class DashboardScreen(Screen[None]):
             "growth": PanelView("growth", 2, lambda _: "growth a minute", growth),
             "acts": PanelView("acts", 3, lambda _: ACTS_TITLE, acts),
             "recovery": PanelView("recovery", 4, recovery_heading, recovery),
-            "procs": PanelView("procs", 5, lambda _: "processes", processes),
-            "log": PanelView("log", 6, _log_heading, LogPanel(), log_title),
+            "since": PanelView("since", 5, since_heading, since_left),
+            "procs": PanelView("procs", 6, lambda _: "processes", processes),
+            "log": PanelView("log", 7, _log_heading, LogPanel(), log_title),
         }
         self._strips = [
             StripView("header", lambda frame, width, _: [header(frame, width)]),
@@ -61,21 +64,26 @@ class DashboardScreen(Screen[None]):
             StripView("lights", lights),
             StripView("tabs", self._tab_lines),
         ]
-        self._foot = StripView("footer", lambda frame, width, _: [footer(frame, width)])
-        for widget in (*self._strips, *self.panels.values(), self._foot):
+        self._feet = [
+            StripView("next", lambda frame, width, _: next_step(frame, width)),
+            StripView("footer", lambda frame, width, _: [footer(frame, width)]),
+        ]
+        for widget in (*self._strips, *self.panels.values(), *self._feet):
             self._dress(widget)
         self._set_classes()  # before the first layout, which then is the only one
         yield from self._strips
         with Container(id="body"):
             yield from (self.panels[name] for name in ("tiers", "growth", "procs", "acts"))
-            yield from (self.panels[name] for name in ("recovery", "log"))
-        yield self._foot
+            yield from (self.panels[name] for name in ("recovery", "log", "since"))
+        yield from self._feet
 
     def update(self, frame: Frame) -> None:
         """Paint a frame; panels that are not shown wait until they are."""
         self.frame = frame
         if not self.is_mounted:
             return
+        if self._since_wanted != self.has_class("-since"):
+            self._set_classes()
         for widget in self._shown():
             widget.update(frame)
 
@@ -84,8 +92,9 @@ class DashboardScreen(Screen[None]):
         if self.has_class("-single"):
             yield self.panels[self.frame.panel]
         elif not self.has_class("-tiny"):
-            yield from self.panels.values()
-        yield self._foot
+            hidden = set() if self.has_class("-since") else {"since"}
+            yield from (panel for name, panel in self.panels.items() if name not in hidden)
+        yield from self._feet
 
     def _tab_lines(self, frame: Frame, width: int, _height: int) -> list[Line]:
         return [tabs(frame, width)] if self.has_class("-single") else []
@@ -104,12 +113,20 @@ class DashboardScreen(Screen[None]):
         self._set_classes()
         self.update(self.frame)
 
+    @property
+    def _since_wanted(self) -> bool:
+        """There is something to tell, or a person asked for it; else the log has the room."""
+        snapshot = self.frame.snapshot
+        told = snapshot is not None and bool(snapshot.since or snapshot.alerts)
+        return told or self.frame.panel == "since"
+
     def _set_classes(self) -> None:
         width, height = self.app.size
         tiny = width < ONE_PANEL[0] or height < ONE_PANEL[1]
         small = width < ALL_PANELS[0] or height < ALL_PANELS[1]
         self.set_class(tiny, "-tiny")
         self.set_class((small or self.one_panel) and not tiny, "-single")
+        self.set_class(self._since_wanted, "-since")
         for name, panel in self.panels.items():
             panel.set_class(name == self.frame.panel, "-front")
 
@@ -117,6 +134,7 @@ class DashboardScreen(Screen[None]):
         """Focus a panel; where there is room for one, it is this."""
         for other, panel in self.panels.items():
             panel.set_class(other == name, "-front")
+        self.set_class(name == "since" or self._since_wanted, "-since")
         self.set_focus(self.panels[name], scroll_visible=False)
 
     def neighbour(self, step: int) -> str:

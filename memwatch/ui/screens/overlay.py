@@ -14,12 +14,12 @@ from textual.screen import ModalScreen
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
 from memwatch.ui.messages import NoteWritten
-from memwatch.ui.panels.header import banner
+from memwatch.ui.panels.banner import banner
 from memwatch.ui.widgets.lines import LinesView
 
 BOX_CELLS = 96
 """Width of the box where the terminal is wide enough; the style sheet says the same."""
-_FRAME_CELLS = 6
+FRAME_CELLS = 6
 
 DrawText = Callable[[Frame, int], list[Line]]
 Dress = Callable[[LinesView], None]
@@ -46,7 +46,7 @@ class Overlay(ModalScreen[None]):
             self._dress(view)
         with Vertical(id="overlay-box") as box:
             box.border_title = Content(self._title)
-            box.border_subtitle = Content("Esc closes")
+            box.border_subtitle = Content("arrows scroll, Esc closes")
             yield self._banner
             with VerticalScroll():
                 yield self._text
@@ -64,7 +64,7 @@ class Overlay(ModalScreen[None]):
         self._frame = frame
         if not self.is_mounted:
             return
-        width = max(min(self.app.size.width, BOX_CELLS) - _FRAME_CELLS, 10)
+        width = max(min(self.app.size.width, BOX_CELLS) - FRAME_CELLS, 10)
         said = banner(frame, width)
         self._banner.display = bool(said)
         self._fill(self._banner, said)
