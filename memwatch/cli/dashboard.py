@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memwatch.cli.amounts import span
+from memwatch.cli.asking import status_of
+from memwatch.cli.engine_text import will_text
 from memwatch.domain.errors import TargetError, UsageError
 from memwatch.runtime.runs.attach import Attachment
 from memwatch.runtime.runs.target import newest_live, resolve
@@ -58,12 +60,14 @@ def require_terminal() -> None:
 
 
 def farewell(attachment: Attachment) -> str:
-    """Return the one line said at exit: who still watches, and how to end it."""
+    """Return the one line said at exit: who still watches, whether it will act, how to end it."""
     pid, name = attachment.guard_pid, attachment.shown
     if pid is None:
         return f"no guard watches {name} any more"
+    status = status_of(attachment)
+    will = will_text(status) if status else "it does not answer now"
     return (
-        f"guard {pid} goes on watching {name} and does not act; "
+        f"guard {pid} goes on watching {name}: {will}; "
         f"back: memwatch {name}; end it: memwatch guard --stop {name}"
     )
 

@@ -18,6 +18,9 @@ COMMANDS = {
     "guard": "record and guard a run without a screen; --stop ends its guard",
     "ls": "your runs on this machine, live ones first",
     "status": "one look at a run, as text, one line or JSON",
+    "ctl": "ask something of an agent or its guard: pause, purge, abort, mode, …",
+    "tonight": "the check before bed: would it hold until the morning?",
+    "policy": "when the guard does what, and where each value comes from; check, set, edit",
     "inspect": "read a run once and report what it holds, damage included",
     "drill": "recover a run for practice: proved, measured, nothing written to it",
 }

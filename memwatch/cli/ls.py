@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from memwatch.cli.engine_text import mode_word
 from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, local_time_text
 from memwatch.runtime.runs.catalog import Listed, list_runs
@@ -19,7 +20,7 @@ def run(words: list[str]) -> int:
     """List the runs that guards of this user have seen."""
     parser = argparse.ArgumentParser(
         prog="memwatch ls",
-        description="Lists live and past runs: state, level, growth, time to limit.",
+        description="Lists live and past runs: state, level, growth, time to limit, who acts.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -46,6 +47,7 @@ def _object(listed: Listed) -> dict[str, Any]:
         "live": listed.live,
         "level": meta.level,
         "guarded": listed.guard_pid is not None,
+        "engine": meta.engine if listed.guard_pid is not None else "off",
         "started_us": meta.started_us,
         "ended_us": meta.ended_us,
         "end": meta.end,
@@ -83,5 +85,12 @@ def _cells(listed: Listed) -> tuple[str, ...]:
         bytes_text(meta.growth_per_min) if live else "–",
         arrival_text(*arrival) if arrival else "–",
         local_time_text(meta.started_us, "%m-%d %H:%M"),
-        str(listed.guard_pid) if listed.guard_pid is not None else "–",
+        _guard(listed),
     )
+
+
+def _guard(listed: Listed) -> str:
+    """Return who watches, and whether it acts."""
+    if listed.guard_pid is None:
+        return "–"
+    return f"{listed.guard_pid} {mode_word({'engine': {'mode': listed.meta.engine}})}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from memwatch.cli.engine_text import hold_texts, mode_word, plan_text, plan_waits, will_text
 from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, duration_text, local_time_text
 
@@ -19,7 +20,11 @@ def status_line(status: Status) -> str:
     parts = [worst_word(status)]
     if status["guard"]["recording"] is False:
         parts.append(_trouble(status["guard"]))
+    if plan_waits(status):
+        parts.append("PLAN WAITS")
     parts += [inert(run["id"], 20), _state(run)]
+    if status["guard"]["pid"]:
+        parts.append(mode_word(status))
     if memory and memory["used"] is not None:
         share = "" if memory["share"] is None else f"{memory['share']:.0%} "
         parts.append(f"mem {share}{bytes_text(memory['used'])}")
@@ -40,13 +45,14 @@ def worst_word(status: Status) -> str:
 
 def status_text(status: Status) -> str:
     """Return a page of plain lines."""
-    run, guard = status["run"], status["guard"]
+    run = status["run"]
     lines = [
         f"{inert(run['id'], 60)}  {inert(run['agent'], 40)} pid {run['pid']}  "
         f"{_state(run)}  up {duration_text(run['uptime_s'])}",
         *([f"ended: {inert(run['end_reason'], 100)}"] if run["end_reason"] else []),
         _where(run),
-        _guarded(guard, inert(run["path"], 200), over=run["ended_us"] is not None),
+        _guarded(status, inert(run["path"], 200), over=run["ended_us"] is not None),
+        *_control(status),
         "",
     ]
     lines += [
@@ -62,7 +68,7 @@ def status_text(status: Status) -> str:
         resource = _resource(status, name)
         if resource:
             lines.append(_row(name, resource["used"], resource, windows))
-    lines += ["", *_events(status)]
+    lines += ["", *_events(status), *_since(status)]
     return "\n".join(lines)
 
 
@@ -84,7 +90,8 @@ def _where(run: Status) -> str:
     return f"experiment {run['experiment']} {title} ({phase})"
 
 
-def _guarded(guard: Status, target: str, *, over: bool) -> str:
+def _guarded(status: Status, target: str, *, over: bool) -> str:
+    guard = status["guard"]
     if not guard["pid"]:
         if over:
             return "no guard: the run is over"
@@ -94,7 +101,33 @@ def _guarded(guard: Status, target: str, *, over: bool) -> str:
         since = guard["not_recording_since_us"]
         when = f" since {_clock(since)}" if since else ""
         return f"NOT RECORDING{when}: {inert(guard['not_recording_why'], 120)}"
-    return f"guard {guard['engine']}s, pid {guard['pid']}"
+    return f"guard, pid {guard['pid']}: {will_text(status)}"
+
+
+def _control(status: Status) -> list[str]:
+    """Return what is being done about the memory, and what a person should know or could do."""
+    engine, suggestion = status.get("engine") or {}, status.get("suggestion") or {}
+    plan, waiting = plan_text(status), inert(engine.get("waiting") or "", 160)
+    error, stop_file = engine.get("policy_error"), engine.get("stop_file")
+    return [
+        *([f"{inert(stop_file, 120)} is there: no engine acts"] if stop_file else []),
+        *([f"policy NOT taken over: {inert(error, 200)}"] if error else []),
+        *([plan] if plan else []),
+        *([f"nothing is done now: {waiting}"] if waiting else []),
+        *hold_texts(status),
+        *(f"! {inert(alert['text'], 160)}" for alert in status.get("alerts") or []),
+        *([f"suggested: {inert(suggestion['text'], 160)}"] if suggestion.get("text") else []),
+    ]
+
+
+def _since(status: Status) -> list[str]:
+    """Return what happened since the last viewer left; a look at `status` does not reset it."""
+    since = status.get("since")
+    if not since:
+        return []
+    when = "the watch began" if since["first"] else "you left"
+    lines = [inert(line, 160) for line in since["lines"]] or ["nothing of note"]
+    return ["", f"since {when}, {_clock(since['from_us'])}:", *(f"  {line}" for line in lines)]
 
 
 def _row(name: str, size: float | None, figures: Status, windows: list[str]) -> str:

@@ -43,10 +43,20 @@ def test_status_on_a_guarded_run_loads_stdlib_only() -> None:
     assert not loaded & (HEAVY | {"msgspec", "asyncio"})
 
 
-@pytest.mark.parametrize("command", ["guard", "ls", "status", "inspect", "demo"])
+@pytest.mark.parametrize("command", ["guard", "ls", "status", "inspect", "demo", "ctl", "tonight"])
 def test_commands_that_draw_nothing_load_no_screen(command: str) -> None:
     loaded = loaded_by(f"import memwatch.cli.{command}")
     assert not loaded & {"textual", "rich", "plotext"}
+
+
+@pytest.mark.parametrize("command", ["ctl", "tonight", "guard"])
+def test_what_talks_to_a_guard_loads_no_database(command: str) -> None:
+    assert "duckdb" not in loaded_by(f"import memwatch.cli.{command}")
+
+
+def test_a_request_costs_its_start_up_only() -> None:
+    loaded = loaded_by("import memwatch.cli.ctl")
+    assert not loaded & {*HEAVY, "asyncio", "platformdirs"}
 
 
 def test_the_viewer_loads_no_database() -> None:

@@ -69,6 +69,7 @@ def _fresh(meta: Meta) -> Meta:
             "state": status["run"]["state"],
             "ended_us": status["run"]["ended_us"],
             "level": status["level"],
+            "engine": status["engine"]["mode"],
             "experiments": sum(status["progress"]["experiments"].values()),
             "checkpoint_age_s": status["checkpoints"]["age_s"],
             "last_bytes": memory.get("used"),

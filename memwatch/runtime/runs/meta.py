@@ -43,6 +43,8 @@ class Meta(Struct, frozen=True, kw_only=True):
     """Over the middle window of the profile."""
     time_to_limit_s: tuple[float, float] | None = None
     checkpoint_age_s: float | None = None
+    engine: str = "observe"
+    """Mode of the guard's engine: off, observe, shadow, ask, act."""
     guard_pid: int = 0
     socket: str = ""
     """Where that guard listens: its environment may name another place than ours."""

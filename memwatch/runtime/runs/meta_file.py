@@ -63,6 +63,7 @@ class MetaFile:
             growth_per_min=memory.growth_per_min.get(middle) if memory else None,
             time_to_limit_s=memory.time_to_limit_s if memory else None,
             checkpoint_age_s=snapshot.checkpoints.age_s,
+            engine=snapshot.engine.mode,
             guard_pid=0 if final else snapshot.guard.pid,
             socket="" if final else str(socket_path(self._run_key)),
         )
