@@ -117,9 +117,8 @@ class Outbox:
         for waiting in queue:
             if self._stop.is_set():
                 return None
-            if self._is_held(waiting) or waiting.due_us > self._clock.boot_us():
-                continue
-            self._try(waiting)
+            if self._is_due(waiting):
+                self._try(waiting)
         with self._lock:
             return min((self._wait_s(it) for it in self._queue), default=None)
 
@@ -131,6 +130,12 @@ class Outbox:
     def _wait_s(self, waiting: _Waiting) -> float:
         left_s = max(waiting.due_us - self._clock.boot_us(), 0) / 1e6
         return max(left_s, _QUIET_LOOK_S) if waiting.told_held else left_s
+
+    def _is_due(self, waiting: _Waiting) -> bool:
+        with self._lock:
+            if waiting not in self._queue:  # a newer one took its place meanwhile
+                return False
+        return not self._is_held(waiting) and waiting.due_us <= self._clock.boot_us()
 
     def _is_held(self, waiting: _Waiting) -> bool:
         if waiting.notice.state == "test" or not self._quiet(waiting.notice, self._clock.wall_us()):
