@@ -44,7 +44,9 @@ def _guard_begin(record: Record) -> Told:
     return "engine", text, "notice"
 
 
-def _engine_mode(record: Record) -> Told:
+def _engine_mode(record: Record) -> Told | None:
+    if record.members.get("again") is True:
+        return None
     text = f"engine: {inert(record.text('mode', '?'), 10)}"
     allow = record.members.get("allow")
     if isinstance(allow, list) and record.text("mode") in ("act", "ask"):
@@ -141,7 +143,7 @@ def _policy(record: Record) -> Told:
 
 def _alert(record: Record) -> Told | None:
     text = inert(record.text("text"), 160)
-    if record.text("state") == "stands":
+    if record.text("state") == "stands" or record.members.get("moot") is True:
         return None
     if record.text("state") == "cleared":
         lasted_us = record.number("lasted_us")

@@ -41,6 +41,8 @@ class RunState:
         self.end: End | None = None
         """When it belongs to the newest start."""
         self.mode: str | None = None
+        self.mode_at = Instant()
+        """The record that told the mode."""
         self.phase: str | None = None
         self.experiment: int | None = None
         self.experiment_title = ""
@@ -131,7 +133,7 @@ class RunState:
             if record.lsn > self._at.get("end", 0):
                 self.end = None
             if self._newer("mode", record):
-                self.mode = "running"
+                self.mode, self.mode_at = "running", Instant.of(record)
             if self._newer("sample", record):
                 self.tiers, self.tiers_at = {}, Instant()
             if self._newer("experiment", record):
@@ -143,7 +145,7 @@ class RunState:
 
     def _mode(self, record: Record) -> None:
         if self._newer("mode", record):
-            self.mode = inert(record.text("mode"), 20)
+            self.mode, self.mode_at = inert(record.text("mode"), 20), Instant.of(record)
 
     @property
     def switches(self) -> dict[str, float]:

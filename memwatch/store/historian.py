@@ -61,6 +61,8 @@ class Historian:
         self._intake = Intake({}, RowFold(), LOGS)
         self._seq = 0
         self._checkpoint_due_us = 0
+        self.paused = ""
+        """Why the file is closed for a while, by our own decision."""
 
     # -- for the thread that reads logs --------------------------------------------------------
 
@@ -121,6 +123,21 @@ class Historian:
         with self._writing:
             self._beat()
 
+    def pause(self, why: str) -> None:
+        """Write what was taken and close the file, until `resume`: it takes memory."""
+        with self._writing:
+            if self.recording:
+                self._beat()
+            self.paused = why
+            self.database.close()
+            self._fail(why)
+
+    def resume(self) -> None:
+        """Open the file again; what came meanwhile is read from the logs."""
+        with self._writing:
+            self.paused = ""
+            self._recover(LOGS)
+
     def close(self) -> None:
         """Write what was taken, end the thread and close the file."""
         self._stop.set()
@@ -147,6 +164,8 @@ class Historian:
                 self._fail("the historian ended unexpectedly")
 
     def _beat(self) -> None:
+        if self.paused:
+            return
         if self.database.damaged:
             self._fail("the history is damaged")
         if not self.recording:

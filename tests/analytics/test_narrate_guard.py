@@ -141,6 +141,8 @@ def test_one_line_and_how_grave_it_is(
         ("notify", {"state": "sent", "channel": "bell"}),
         ("intervention", {"op": "purge", "state": "running"}),
         ("engine.state", {"state": {}}),
+        ("alert", {"state": "stands", "text": "memory"}),
+        ("alert", {"state": "cleared", "text": "memory", "moot": True}),
         ("viewer", {"state": "came"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""The thread that keeps the guard's books: requests, levels, `meta.json`, a new start of the agent.
+"""The thread that keeps the guard's books: requests, `meta.json`, a new start of the agent.
 
 All of it reads or writes a disk, so none of it may hold up the tick.
 """
@@ -7,43 +7,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import get_args
 
 from memwatch.analytics.told import Start
-from memwatch.domain.clock import Clock
-from memwatch.domain.level import Level
-from memwatch.domain.snapshot import PAST, Limits, Snapshot
-from memwatch.domain.units import share_text
+from memwatch.domain.snapshot import Snapshot
 from memwatch.runtime.guard.ledger import Ledger
-from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
 from memwatch.runtime.runs.meta_file import MetaFile
 from memwatch.runtime.views.ring import Ring
 
 _PERIOD_S = 1.0
 _BUSY_S = 0.1
-_SWING = 0.02
-"""A share this far below a threshold has left it."""
-_DWELL_US = 60_000_000
-"""So has one that stayed below for so long."""
-_LEVELS: tuple[Level, ...] = get_args(Level)
-"""From low to high."""
 
 
 class Clerk:
     """Looks once a second, and at once when news come in while a request is in flight."""
 
-    def __init__(
-        self, ring: Ring, recorder: Recorder, ledger: Ledger, meta: MetaFile, clock: Clock
-    ) -> None:
-        self._clock = clock
+    def __init__(self, ring: Ring, ledger: Ledger, meta: MetaFile) -> None:
         self._ring = ring
-        self._recorder = recorder
         self._ledger = ledger
         self._meta = meta
-        self.level: Level = "normal"
-        """The level that was told last, by this guard or the one before."""
-        self._lower_since_us: int | None = None
         self._start_id = ""
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -58,6 +40,8 @@ class Clerk:
         """Told that the agent began anew."""
         self.on_news: Callable[[], None] = lambda: None
         """Told that a request moved."""
+        self.upkeep: Callable[[], None] = lambda: None
+        """What else is due about once a second and may wait for a disk."""
 
     def start(self) -> None:
         """Begin; the start that the ring knows is not told."""
@@ -82,10 +66,9 @@ class Clerk:
             self._ring.touch()
             self.on_news()
         self._notice_start()
-        snapshot = self.newest
-        if snapshot is not None:
-            self._follow_level(snapshot)
-            self._meta.keep(snapshot)
+        self.upkeep()
+        if self.newest is not None:
+            self._meta.keep(self.newest)
 
     def _run(self) -> None:
         lasting("bookkeeping", self._keep, self._stop, self.on_failure)
@@ -102,49 +85,6 @@ class Clerk:
         if start_id != self._start_id:
             self._start_id = start_id
             self.on_start()
-
-    def _follow_level(self, snapshot: Snapshot) -> None:
-        if snapshot.run.state in PAST or not self._has_changed(snapshot):
-            return
-        memory = snapshot.resource("memory")
-        share = memory.share if memory else None
-        limit = snapshot.limits.binding
-        of = f"of the limit ({limit.name})" if limit else "with no limit"
-        why = f"{share_text(share)} {of}, was {self.level}"
-        self.level = snapshot.level
-        members = {"level": snapshot.level, "why": why, "share": share}
-        self._ring.take_guard(self._recorder.append("level", members))
-
-    def _has_changed(self, snapshot: Snapshot) -> bool:
-        """Say whether a level is worth a record: usage that swings about a threshold tells once.
-
-        A higher level is told at once, a lower one when usage is well below the threshold that
-        is left, or stayed below it for a while. The level that is shown is not held back.
-        """
-        now_us = self._clock.boot_us()
-        memory = snapshot.resource("memory")
-        if snapshot.level == self.level or memory is None:
-            self._lower_since_us = None
-            return False
-        if _LEVELS.index(snapshot.level) < _LEVELS.index(self.level):
-            if self._lower_since_us is None:
-                self._lower_since_us = now_us
-            threshold = _threshold(snapshot.limits, self.level)
-            close = memory.share is not None and memory.share > threshold - _SWING
-            if close and now_us - self._lower_since_us < _DWELL_US:
-                return False
-        self._lower_since_us = None
-        return True
-
-
-def _threshold(limits: Limits, level: Level) -> float:
-    shares = {
-        "warn": limits.warn,
-        "intervene": limits.intervene,
-        "emergency": limits.emergency,
-        "hard": limits.hard_share,
-    }
-    return shares.get(level, 0.0)
 
 
 def _start_id(start: Start | None) -> str:

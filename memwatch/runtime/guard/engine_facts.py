@@ -101,6 +101,7 @@ class FactsBuilder:
         window_s = known.policy.soft.window_s
         return ResourceFacts(
             name=name,
+            limit_name=self._limit_name(name, known.limits),
             used=used,
             limit=limit,
             measured_m_us=at_us,
@@ -117,6 +118,11 @@ class FactsBuilder:
         if name.startswith("tier:") and tier is not None and tier.limit:
             return float(tier.limit)
         return float(limits.binding.bytes) if limits.binding else None
+
+    def _limit_name(self, name: str, limits: Limits) -> str:
+        if name.startswith("tier:"):
+            return "the tier's own limit"
+        return limits.binding.name if limits.binding else ""
 
     def _growth(self, name: str, window_s: float, at_us: int, used: float) -> Slope | None:
         """Return growth over the soft limit's window: the profile's, else one of our own."""

@@ -1,8 +1,10 @@
-"""The guard: one process that watches one run, records it and serves its viewers.
+"""The guard: one process that watches one run, records it, holds it and serves its viewers.
 
     ingest thread   tailer, watcher      log → ring, history
     probe thread    processes, disk      samples → guard.wal → ring
-    clerk thread    requests, levels     spool, log → ledger; guard.wal, meta.json
+    warden thread   threshold engine     facts → decisions → guard.wal → ledger
+    clerk thread    requests, upkeep     spool, log → ledger; leases, policy, reserve, meta.json
+    notifier        alerts               snapshot → guard.wal → people who do not look
     main thread     tick, 1 Hz           ring → snapshot → viewers; life cycle
     server thread   socket               viewers; they can never hold up the others
     history thread  DuckDB               the only thread that writes there
@@ -19,33 +21,22 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from memwatch.actuators.native import NativeActuator
-from memwatch.config.load import named_profile
+from memwatch import __version__
 from memwatch.config.locations import run_home, socket_path
-from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.command import Command
-from memwatch.domain.errors import ConfigError, TargetError
+from memwatch.domain.errors import TargetError
 from memwatch.domain.snapshot import PAST, GuardInfo, Limit, Snapshot
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock
-from memwatch.host.process import boot_id
 from memwatch.ingest.open_run import open_run
-from memwatch.runtime.guard.clerk import Clerk
-from memwatch.runtime.guard.history import History
+from memwatch.runtime.guard.assembly import Parts
 from memwatch.runtime.guard.hub import GuardHub
-from memwatch.runtime.guard.ingest_loop import IngestLoop
-from memwatch.runtime.guard.ledger import Ledger
-from memwatch.runtime.guard.probe_loop import ProbeLoop
 from memwatch.runtime.guard.recollection import recollect
-from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.protocol.server import SessionServer
-from memwatch.runtime.runs.meta_file import MetaFile
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
 from memwatch.runtime.runs.writer import writer_of
-from memwatch.runtime.views.facts import GuardFacts, RunFacts
-from memwatch.runtime.views.ring import Ring
-from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
+from memwatch.runtime.views.facts import GuardFacts
 
 TICK_S = 1.0
 WOKEN_S = 0.1
@@ -58,9 +49,17 @@ class Guard:
     """Watches one run until it is told to stop, or nobody needs it any more."""
 
     def __init__(
-        self, path: Path, clock: Clock | None = None, *, linger_s: float = LINGER_S
+        self,
+        path: Path,
+        clock: Clock | None = None,
+        *,
+        linger_s: float = LINGER_S,
+        policy: Path | None = None,
     ) -> None:
-        """Take the run over; raises TargetError or LockHeldError, and then wrote nothing."""
+        """Take the run over; raises TargetError or LockHeldError, and then wrote nothing.
+
+        `policy` is a file that goes before all other layers of the policy.
+        """
         self._clock = clock = clock or SystemClock()
         self._linger_s = linger_s
         opened = open_run(path)
@@ -74,46 +73,20 @@ class Guard:
         self._build_lock = threading.Lock()
         self._stop = threading.Event()
         self._alone_since = time.monotonic()
-        self._run = RunFacts(path=str(opened.path), manifest=opened.manifest)
-        self.profile, profile_trouble = _profile(opened.manifest.profile)
-
-        self.ring = Ring(self.profile, clock, boot_id())
-        own_wal = home / "wal"
-        self.recorder = Recorder(own_wal, clock)
-        self.recorder.on_gap = self.ring.take_guard
-        self._history = History(home / "history.duckdb", clock)
-        self._ingest = IngestLoop(
-            opened.path, own_wal, self.ring, self._history.historian, self._news
-        )
-        self._ingest.on_caught_up = lambda: self._history.refill_growth(self.ring)
-        self._probe = ProbeLoop(opened.path, home, self.profile, self.ring, self.recorder, clock)
-        self._builder = SnapshotBuilder(self._run, self.profile, self.ring, clock)
-        self._actuator = NativeActuator(
-            opened.path, opened.manifest.run_id, opened.manifest.ops, clock
-        )
-        self._ledger = Ledger(
-            self._actuator,
-            self.recorder,
-            clock,
-            self.ring.take_guard,
-            names=(opened.manifest.run_id, opened.path.name),
-        )
-        self._ledger.serve("note", self._note)
-        self._ledger.serve("guard.stop", self._stop_asked)
-        self._meta = MetaFile(home, self.run_key, clock)
-        self._clerk = Clerk(self.ring, self.recorder, self._ledger, self._meta, clock)
-        self._clerk.alive = lambda: self._probe.alive is not False
-        self._clerk.on_start = self._follow_start
-        self._clerk.on_news = self._probe.on_news = self._news
+        self._parts = parts = Parts(opened, self.run_key, home, clock, self._news, policy)
+        parts.warden.send = self._send
+        parts.clerk.on_start = self._follow_start
+        parts.ledger.serve("note", self._note)
+        parts.ledger.serve("guard.stop", self._stop_asked)
         self.hub = GuardHub(
-            self.ring, self._history, self._build, self._submit, self._ledger.command
+            parts.ring, parts.history, self._build, self._submit, parts.ledger.command
         )
+        self.hub.on_came = parts.leaving.viewer_came
+        self.hub.on_left = parts.leaving.viewer_left
         self.socket = socket_path(self.run_key, create=True)
         self._server = SessionServer(self.socket, self.run_key, self._start_id, self.hub)
-        for part in (self._clerk, self._ingest, self._probe, self._server):
+        for part in (*parts.loops, self._server):
             part.on_failure = self._failed
-        if profile_trouble:
-            self._tell(profile_trouble, "notice")
 
     # -- life --------------------------------------------------------------------------------
 
@@ -131,51 +104,62 @@ class Guard:
         self.hub.wake.set()
 
     def _begin(self) -> None:
-        self._history.start()
+        parts = self._parts
+        history, ingest = parts.history, parts.ingest
+        history.start()
         self._remember()
-        self._ingest.open()
-        self._ingest.read_own_log()
-        self._history.prefill(self.ring)
-        self._ingest.read_present()
-        if self._history.known_until_us is not None:
-            self._ingest.read_missed(self._history.known_until_us)
-        self._history.prefill_events(self.ring)
-        self._history.count_older(self._ingest.first_lsn)
+        ingest.open()
+        ingest.read_own_log()
+        history.prefill(parts.ring)
+        ingest.read_present()
+        if history.known_until_us is not None:
+            ingest.read_missed(history.known_until_us)
+        history.prefill_events(parts.ring)
+        history.count_older(ingest.first_lsn)
         self._watch_writer()
-        self._probe.look()
-        if self._probe.alive is False and self._history.limit_bytes:
-            self._probe.limits = (_recorded(self._history.limit_bytes),)
-        self._clerk.newest = self._publish()
-        self._meta.keep(self._clerk.newest)  # who finds the socket finds the run listed
+        parts.probe.look()
+        if parts.probe.alive is False and history.limit_bytes:
+            parts.probe.limits = (_recorded(history.limit_bytes),)
+        parts.warden.look()
+        parts.clerk.newest = self._publish()
+        parts.meta.keep(parts.clerk.newest)  # who finds the socket finds the run listed
         self._server.start()
-        self._ingest.start()
-        self._probe.start()
-        self._clerk.start()
+        parts.leaving.start()
+        for part in parts.loops:
+            part.start()
 
     def _remember(self) -> None:
         """Go on where the guard before this one ended."""
+        parts = self._parts
         known = recollect(self._home / "wal", self._clock.wall_us())
-        self._clerk.level = known.level
-        self._ledger.restore(known.requests)
+        parts.ledger.restore(known.requests)
+        parts.authority.restore(known.modes)
+        parts.leaving.restore(known.told)
+        parts.notifier.restore(known.told)
+        trouble = [*parts.trouble, parts.warden.restore(known.state)]
+        parts.actuator.claim_epoch(known.epoch)
+        parts.upkeep.begin(__version__)
+        for text in filter(None, trouble):
+            self._tell(text, "notice")
 
     def _end(self) -> None:
         """End all parts, last begun first; one that fails does not keep the others."""
+        parts = self._parts
         with ExitStack() as steps:
             for step in (
                 self._lock.release,
                 self._write_meta,
-                self._history.close,
-                self._ingest.read_own_log,
-                self.recorder.close,
-                self._ingest.stop,
-                self._probe.stop,
-                self._clerk.stop,
+                parts.history.close,
+                parts.ingest.read_own_log,
+                parts.recorder.close,
+                parts.leaving.stop,
+                *(part.stop for part in parts.loops),
                 self._server.stop,
             ):
                 steps.callback(step)
 
     def _write_meta(self) -> None:
-        self._meta.write(self._build(), final=True)
+        self._parts.meta.write(self._build(), final=True)
 
     def _loop(self) -> None:
         due = last = time.monotonic()
@@ -195,22 +179,30 @@ class Guard:
             self.hub.wake.clear()
 
     def _news_wanted(self) -> bool:
-        return self.hub.wanted and self.ring.changed != self._built_changes
+        return self.hub.wanted and self._parts.ring.changed != self._built_changes
 
     def _news(self) -> None:
-        self._clerk.hear()
+        self._parts.clerk.hear()
+        self._parts.warden.hear()
         if self.hub.wanted:
             self.hub.wake.set()
 
     def _tick(self) -> None:
-        self.ring.feed_growth()
+        parts = self._parts
+        parts.ring.feed_growth()
         snapshot = self._publish()
-        self._clerk.newest = snapshot
-        self._probe.limit = snapshot.limits.binding
+        parts.clerk.newest = snapshot
+        parts.probe.limit = snapshot.limits.binding
+        parts.leaving.take(snapshot)
+        parts.notifier.take(snapshot)
+        if parts.heartbeat:
+            parts.heartbeat.take(snapshot)
         self._leave_when_alone(snapshot)
 
+    # -- what is shown -----------------------------------------------------------------------
+
     def _publish(self) -> Snapshot:
-        self._built_changes = self.ring.changed
+        self._built_changes = self._parts.ring.changed
         snapshot = self._build()
         self.hub.put(snapshot)
         self._server.publish()
@@ -219,44 +211,65 @@ class Guard:
     def _build(self) -> Snapshot:
         with self._build_lock:
             self._seq += 1
-            return self._builder.build(self._seq, self._facts())
+            return self._parts.builder.build(self._seq, self._facts())
 
     def _facts(self) -> GuardFacts:
-        since_us, why = self._trouble()
+        parts, since = self._parts, self._trouble()
+        at = parts.warden.standing
         return GuardFacts(
             guard=GuardInfo(
+                engine=parts.authority.mode,
                 pid=os.getpid(),
                 start_id=self._start_id,
-                recording=since_us is None,
-                not_recording_since_us=since_us,
-                not_recording_why=inert(why, 160),
+                recording=since is None,
+                not_recording_since_us=since[0] if since else None,
+                not_recording_why=inert(since[1], 160) if since else "",
                 started_us=self._started_us,
-                own=self._probe.own,
-                backfill_share=self._ingest.backfill_share,
+                own=parts.probe.own,
+                backfill_share=parts.ingest.backfill_share,
             ),
-            limits=self._probe.limits,
-            watch=self._ingest.watcher.mode,
-            watch_why=self._ingest.error or self._ingest.watcher.why,
-            position=self._ingest.position,
-            commands=self._ledger.newest(),
-            older_experiments=self._history.older_experiments,
-            drill=self._probe.drill,
-            alive=self._probe.alive,
+            limits=parts.probe.limits,
+            watch=parts.ingest.watcher.mode,
+            watch_why=parts.ingest.error or parts.ingest.watcher.why,
+            position=parts.ingest.position,
+            commands=tuple(parts.ledger.commands().values()),
+            older_experiments=parts.history.older_experiments,
+            drill=parts.probe.drill,
+            alive=parts.probe.alive,
+            declared=parts.portrait.declared(),
+            policy=parts.portrait.policy,
+            policy_source=parts.policy.book.origin,
+            engine=parts.portrait.engine(parts.warden),
+            levels=at.levels if at else None,
+            soft_share=at.soft_share if at else None,
+            holds=parts.actuator.holds(),
+            alerts=parts.notifier.alerts,
+            notify=parts.notify,
+            since=parts.leaving.since(),
         )
 
-    def _trouble(self) -> tuple[int | None, str]:
-        """Return since when something is not recorded, and why."""
-        if self.recorder.since_us is not None:
-            return self.recorder.since_us, self.recorder.why
-        historian = self._history.historian
-        return (None, "") if historian.recording else (historian.since_us, historian.error or "")
+    def _trouble(self) -> tuple[int, str] | None:
+        """Return since when something is not recorded, and why; None when all is."""
+        recorder, historian = self._parts.recorder, self._parts.history.historian
+        if recorder.since_us is not None:
+            return recorder.since_us, recorder.why
+        if historian.recording or historian.paused:
+            return None
+        return historian.since_us or 0, historian.error or ""
 
     # -- what happens ------------------------------------------------------------------------
 
     def _submit(self, command: Command) -> str:
-        alive = self._probe.alive is not False
-        name = self._ledger.submit(command, alive)
-        self.ring.touch()
+        parts = self._parts
+        ours = frozenset(hold.id for hold in parts.actuator.holds() if hold.owner == "engine")
+        name = self._send(command)
+        parts.wishes.notice(command, ours)
+        return name
+
+    def _send(self, command: Command) -> str:
+        parts = self._parts
+        name = parts.ledger.submit(command, parts.probe.alive is not False)
+        parts.ring.touch()
         self._news()
         return name
 
@@ -265,14 +278,15 @@ class Guard:
         return ""
 
     def _note(self, command: Command) -> str:
+        recorder = self._parts.recorder
         text = inert(str(command.args.get("text", "")), 160)
-        record = self.recorder.append("note", {"text": text}, sync=True)
-        self.ring.take_guard(record)
-        return "" if record.lsn else self.recorder.why
+        record = recorder.append("note", {"text": text}, sync=True)
+        self._parts.told(record)
+        return "" if record.lsn else recorder.why
 
     def _tell(self, text: str, severity: str) -> None:
-        record = self.recorder.append("process", {"text": text, "severity": severity})
-        self.ring.take_guard(record)
+        members = {"text": text, "severity": severity}
+        self._parts.told(self._parts.recorder.append("process", members))
 
     def _failed(self, what: str) -> None:
         """Say that a loop failed and goes on: in guard.wal and to every viewer."""
@@ -281,17 +295,16 @@ class Guard:
     def _follow_start(self) -> None:
         """Follow an agent that began again in the same directory, under a new process."""
         try:
-            opened = open_run(Path(self._run.path))
+            opened = open_run(Path(self._parts.run.path))
         except TargetError:
             return  # it is being moved or removed: what was known of it stays
-        self._run = RunFacts(path=self._run.path, manifest=opened.manifest)
-        self._actuator.ops = opened.manifest.ops
-        self._builder.run = self._run
+        self._parts.follow(opened.manifest)
         self._watch_writer()
 
     def _watch_writer(self) -> None:
-        self.ring.run_boot_id = self._run.manifest.boot_id
-        self._probe.watch(writer_of(Path(self._run.path), self._run.manifest))
+        run = self._parts.run
+        self._parts.ring.run_boot_id = run.manifest.boot_id
+        self._parts.probe.watch(writer_of(Path(run.path), run.manifest))
 
     def _leave_when_alone(self, snapshot: Snapshot) -> None:
         now = time.monotonic()
@@ -299,14 +312,6 @@ class Guard:
             self._alone_since = now
         elif now - self._alone_since > self._linger_s:
             self.stop()
-
-
-def _profile(name: str) -> tuple[Profile, str]:
-    """Return the profile that a run names, or the native one and what was wrong."""
-    try:
-        return named_profile(name), ""
-    except ConfigError as error:
-        return named_profile("native"), f"{error}; the native profile is used"
 
 
 def _recorded(limit_bytes: int) -> Limit:

@@ -58,6 +58,8 @@ class IngestLoop:
         """Told why this loop failed; it goes on."""
         self.on_caught_up: Callable[[], None] = lambda: None
         """Told once when older segments were read to their end."""
+        self.on_batch: Callable[[Batch], None] = lambda _: None
+        """Told each batch of the agent's log, old ones as well."""
 
     @property
     def position(self) -> str:
@@ -176,6 +178,7 @@ class IngestLoop:
             batch = self._unfolded.popleft()
             self._feed.offer(batch)
             self._ring.take(batch)
+            self.on_batch(batch)
         if read:
             self._on_news()
         return self._tailer.more
@@ -191,4 +194,5 @@ class IngestLoop:
     def _take_older(self, batch: Batch, *, news: bool = False) -> None:
         self._feed.offer(batch)
         self._ring.take(batch, news=news)
+        self.on_batch(batch)
         self._older_read = True

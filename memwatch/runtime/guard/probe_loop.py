@@ -15,11 +15,13 @@ from typing import Any
 
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
+from memwatch.domain.control import Pressure
 from memwatch.domain.drill import Drill
 from memwatch.domain.sample import DiskSample, ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit, Own
 from memwatch.host.disk import directory_bytes, disk_sample
 from memwatch.host.limits import host_memory, memory_limits
+from memwatch.host.pressure import memory_pressure
 from memwatch.host.process import Identity
 from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.probe import TreeProbe
@@ -66,7 +68,13 @@ class ProbeLoop:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwatch-probe", daemon=True)
-        self.period_s = profile.probe.period_s
+        self._usual_s = profile.probe.period_s
+        self.wanted_s: Callable[[], float] = lambda: 0.0
+        """Seconds between two looks that the engine wants now; 0 for as often as usual."""
+        self.slower: int = 1
+        """The usual period is so many times as long: the guard spares itself."""
+        self.pressure: Pressure | None = None
+        """Of the agent's control group, else of the machine; None where nobody tells."""
         self.limits: tuple[Limit, ...] = ()
         self.alive: bool | None = None
         self.own = Own()
@@ -77,6 +85,12 @@ class ProbeLoop:
         self.on_news: Callable[[], None] = lambda: None
         self.on_failure: Callable[[str], None] = lambda _: None
         """Told why this loop failed; it goes on."""
+
+    @property
+    def period_s(self) -> float:
+        """Seconds between two looks at the process tree now."""
+        wanted_s = self.wanted_s()
+        return min(self._usual_s, wanted_s) if wanted_s else self._usual_s * self.slower
 
     def watch(self, identity: Identity | None) -> None:
         """Watch this process from now on; None when no process writes in the run."""
@@ -114,6 +128,8 @@ class ProbeLoop:
             if probe is not self._probe:
                 return  # the agent began anew meanwhile: this look says nothing about that one
             was_alive, self.alive = self.alive, sample.alive
+            root = self._identity.pid if self._identity and sample.alive else None
+        self.pressure = memory_pressure(root) if root is not None else None
         unaccounted = self._ring.take_tree(sample)
         if sample.processes or was_alive:
             self._recorder.append("probe", self._members(sample, unaccounted))

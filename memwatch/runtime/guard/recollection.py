@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 from msgspec import Struct
 
-from memwatch.domain.level import Level
 from memwatch.domain.record import Batch, Record
 from memwatch.ingest.tailer import LogTailer
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US
@@ -20,17 +18,22 @@ _HORIZON_US = 2 * (TTL_US + DEADLINE_US)
 """A request older than this has come to its end, whoever knows how."""
 _LOOK_BACK_US = 3600 * 1_000_000
 """Of what was told to people and seen by viewers this much lies in the log at any time: both are
-written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`)."""
+written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`), as is what a person lets the
+engine do, and what the engine remembers."""
 _TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap"})
-_KEPT = _TOLD | {"intervention"}
-_LEVELS: dict[str, Level] = {name: name for name in get_args(Level)}
+_ENGINE = frozenset({"engine.state", "engine.mode", "guard.begin"})
+_KEPT = _TOLD | _ENGINE | {"intervention"}
 
 
 class Recollection(Struct):
     """What was found."""
 
-    level: Level = "normal"
-    """The newest level that was told."""
+    state: list[Record] = []
+    """The newest `engine.state`, if there is one."""
+    modes: list[Record] = []
+    """What people let the engine do, in order."""
+    epoch: int = 0
+    """The highest that a guard had."""
     requests: list[Record] = []
     """Records of requests, in order."""
     told: list[Record] = []
@@ -46,9 +49,9 @@ def recollect(wal_dir: Path, now_us: int) -> Recollection:
         oldest_us, newest_us, segment = now_us, 0, None
         for batch in _newest_first(tailer):
             if batch.start.segment != segment:
-                level_known = any(record.kind == "level" for record in found.values())
+                state_known = any(record.kind == "engine.state" for record in found.values())
                 far_us = min(now_us - _HORIZON_US, newest_us - _LOOK_BACK_US)
-                if level_known and oldest_us < far_us:
+                if state_known and oldest_us < far_us:
                     break
                 segment = batch.start.segment
             oldest_us = min((record.t_us for record in batch.records), default=oldest_us)
@@ -73,9 +76,15 @@ def _newest_first(tailer: LogTailer) -> Iterator[Batch]:
 
 
 def _put_together(records: list[Record], now_us: int) -> Recollection:
-    levels = [_LEVELS.get(r.text("level")) for r in records if r.kind == "level"]
-    known = [level for level in levels if level is not None]
     since_us = now_us - _HORIZON_US
-    requests = [r for r in records if r.kind == "intervention" and r.t_us >= since_us]
-    told = [record for record in records if record.kind in _TOLD]
-    return Recollection(known[-1] if known else "normal", requests, told)
+
+    def of(kind: str) -> list[Record]:
+        return [record for record in records if record.kind == kind]
+
+    return Recollection(
+        state=of("engine.state")[-1:],
+        modes=of("engine.mode"),
+        epoch=max((record.number("epoch") or 0 for record in of("guard.begin")), default=0),
+        requests=[record for record in of("intervention") if record.t_us >= since_us],
+        told=[record for record in records if record.kind in _TOLD],
+    )

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from memwatch.config.policy import Policy
 from memwatch.domain.command import CommandInfo
-from memwatch.domain.control import Alert, EngineInfo, Hold, SinceLeft
+from memwatch.domain.control import Alert, EngineInfo, Hold, NotifyInfo, SinceLeft
 from memwatch.domain.drill import Drill
 from memwatch.domain.level import Level
 from memwatch.domain.snapshot import GuardInfo, Limit
@@ -49,4 +49,5 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     """The advisory limit in force; None for its start."""
     holds: tuple[Hold, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    notify: NotifyInfo | None = None
     since: SinceLeft | None = None

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from memwatch.config.policy import Policy
 from memwatch.config.schema import Profile
 from memwatch.domain.snapshot import Limit, Limits
 from memwatch.host.limits import binding
-from memwatch.runtime.views.facts import GuardFacts
 from memwatch.runtime.views.ring import Ring
 from memwatch.wal.manifest import RunManifest
 
 
-def limits_of(profile: Profile, ring: Ring, manifest: RunManifest, facts: GuardFacts) -> Limits:
+def limits_of(
+    profile: Profile,
+    ring: Ring,
+    manifest: RunManifest,
+    machine: tuple[Limit, ...],
+    policy: Policy,
+) -> Limits:
     """Return the binding limit, the others, and the thresholds of the policy in force.
 
-    The limit that the agent stated in `run.begin` replaces the profile's: it is that run's own.
+    `machine` are the limits of cgroups and host. The limit that the agent stated in `run.begin`
+    replaces the profile's: it is that run's own.
     """
     start = ring.state.start
     stated = start.memory_limit_bytes if start else manifest.limits.get("memory_bytes")
-    policy = facts.policy
-    found = list(facts.limits)
+    found = list(machine)
     if policy.limit_bytes is not None:
         found.insert(0, Limit(name="policy", bytes=policy.limit_bytes))
     if stated is not None:
@@ -27,16 +33,13 @@ def limits_of(profile: Profile, ring: Ring, manifest: RunManifest, facts: GuardF
         found.insert(0, Limit(name=f"profile {profile.name}", bytes=profile.memory_limit_bytes))
     binds = binding(limit for limit in found if limit.bytes > 0)
     thresholds = policy.thresholds
-    soft = facts.soft_share
-    if soft is None:
-        soft = thresholds.warn if policy.soft.start is None else policy.soft.start
+    soft = policy.soft.start
     return Limits(
         binding=binds,
         others=tuple(limit for limit in found if limit is not binds)[:8],
         warn=thresholds.warn,
         intervene=thresholds.intervene,
         emergency=thresholds.emergency,
-        soft_share=soft,
+        soft_share=thresholds.warn if soft is None else soft,
         hard_share=thresholds.hard,
-        why=f"policy: {facts.policy_source or 'the built-in one'}",
     )

@@ -42,6 +42,8 @@ class Ring:
         self.disk: DiskSample | None = None
         self.changed = 0
         """Counts what came in: a snapshot is stale when it moved."""
+        self.slower = 1
+        """The process tree is looked at so many times less often than the profile says."""
         self.run_boot_id = ""
         """Boot of the agent's newest start, as run.json says; its log may say it later or never."""
         self.on_disk: OnDisk | None = None
@@ -337,7 +339,7 @@ class Ring:
         if resource.startswith(("tier:", "entries:")):
             return round(HELD_S * 1e6)
         probe = self._profile.probe
-        period_s = probe.disk_s if resource == "disk_free" else probe.period_s
+        period_s = probe.disk_s if resource == "disk_free" else probe.period_s * self.slower
         return round(max(3.5 * period_s, 3.0) * 1e6)
 
 

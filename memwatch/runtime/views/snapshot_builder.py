@@ -7,6 +7,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from memwatch.analytics import lights
+from memwatch.analytics.suggest import suggest
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
@@ -14,6 +15,7 @@ from memwatch.domain.level import Level
 from memwatch.domain.snapshot import (
     Checkpoints,
     Disk,
+    Limits,
     Processes,
     Progress,
     Resource,
@@ -63,7 +65,7 @@ class SnapshotBuilder:
 
     def _build(self, seq: int, facts: GuardFacts) -> Snapshot:
         run, now = self._run.info(facts.alive, facts.declared)
-        limits = limits_of(self._profile, self._ring, self.run.manifest, facts)
+        limits = self._limits(facts)
         disk, processes = self._disk(), self._processes()
         resources = tuple(
             replace(one, level=_level(one, facts))
@@ -74,7 +76,7 @@ class SnapshotBuilder:
         checkpoints = self._checkpoints.checkpoints(run, now.at_us)
         progress = self._progress(facts, now.at_us)
         settings = self._profile.lights
-        return Snapshot(
+        snapshot = Snapshot(
             seq=seq,
             t_us=now.wall_us,
             run=run,
@@ -108,8 +110,16 @@ class SnapshotBuilder:
             holds=facts.holds,
             since=facts.since,
             alerts=facts.alerts,
+            notify=facts.notify,
             profile_note=self._profile.note,
         )
+        return replace(snapshot, suggestion=suggest(snapshot))
+
+    def _limits(self, facts: GuardFacts) -> Limits:
+        manifest = self.run.manifest
+        found = limits_of(self._profile, self._ring, manifest, facts.limits, facts.policy)
+        soft = found.soft_share if facts.soft_share is None else facts.soft_share
+        return replace(found, soft_share=soft, why=f"policy: {facts.policy_source or 'built in'}")
 
     def _age_s(self, instant: Instant, now_at_us: int) -> float:
         return _seconds(self._ring.axis_of(instant), now_at_us)

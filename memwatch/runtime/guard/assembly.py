@@ -1,0 +1,170 @@
+"""All parts of one guard, made and joined; nothing of it runs yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from memwatch.actuators.native import NativeActuator
+from memwatch.config.load import named_profile
+from memwatch.config.locations import home as memwatch_home
+from memwatch.config.schema import Profile
+from memwatch.config.settings import Settings, load_config
+from memwatch.domain.clock import Clock
+from memwatch.domain.control import NotifyInfo
+from memwatch.domain.errors import ConfigError
+from memwatch.domain.record import Record
+from memwatch.domain.text import inert
+from memwatch.host.process import boot_id
+from memwatch.ingest.open_run import OpenedRun
+from memwatch.runtime.guard.authority import Authority
+from memwatch.runtime.guard.budget import SelfLimits
+from memwatch.runtime.guard.clerk import Clerk
+from memwatch.runtime.guard.controls import Controls
+from memwatch.runtime.guard.heartbeat import Heartbeat
+from memwatch.runtime.guard.history import History
+from memwatch.runtime.guard.ingest_loop import IngestLoop
+from memwatch.runtime.guard.leaving import Leaving
+from memwatch.runtime.guard.ledger import Ledger
+from memwatch.runtime.guard.notifier import Notifier
+from memwatch.runtime.guard.policy_keeper import PolicyKeeper
+from memwatch.runtime.guard.portrait import Portrait
+from memwatch.runtime.guard.probe_loop import ProbeLoop
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.guard.reserve import DiskReserve
+from memwatch.runtime.guard.upkeep import Upkeep
+from memwatch.runtime.guard.warden import Warden
+from memwatch.runtime.guard.wishes import Wishes
+from memwatch.runtime.runs.meta_file import MetaFile
+from memwatch.runtime.views.facts import RunFacts
+from memwatch.runtime.views.ring import Ring
+from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
+from memwatch.wal.manifest import RunManifest
+
+
+class Parts:
+    """What a guard consists of. The order here is that in which one needs the other."""
+
+    def __init__(
+        self,
+        opened: OpenedRun,
+        run_key: str,
+        home: Path,
+        clock: Clock,
+        news: Callable[[], None],
+        policy: Path | None,
+    ) -> None:
+        """Make them; `home` is what the guard keeps of the run.
+
+        `news` is called when something came in that a snapshot shows; `policy` is a file that goes
+        before all other layers.
+        """
+        manifest, path = opened.manifest, opened.path
+        self.trouble: list[str] = []
+        """What is wrong with the settings, for people."""
+        self.profile = self._profile(manifest.profile)
+        self.settings = self._settings()
+        self.run = RunFacts(path=str(path), manifest=manifest)
+        self.ring = Ring(self.profile, clock, boot_id())
+        self.reserve = DiskReserve(home)
+        self.recorder = Recorder(home / "wal", clock)
+        self.leaving = Leaving(self.recorder, clock)
+        self.history = History(home / "history.duckdb", clock)
+        self.ingest = IngestLoop(path, home / "wal", self.ring, self.history.historian, news)
+        self.probe = ProbeLoop(path, home, self.profile, self.ring, self.recorder, clock)
+        self.actuator = NativeActuator(path, manifest.run_id, manifest.ops, clock)
+        self.ledger = Ledger(
+            self.actuator,
+            self.recorder,
+            clock,
+            self.told,
+            names=(manifest.run_id, path.name),
+        )
+        self.policy = PolicyKeeper(self.profile, path, home, policy, ops_of(manifest))
+        self.authority = Authority(memwatch_home(), clock)
+        self.wishes = Wishes(clock)
+        controls = Controls(
+            self.actuator, self.authority, self.ledger, self.policy, self.probe, self.wishes
+        )
+        self.portrait = Portrait(self.profile, self.run, self.ring, clock, controls)
+        self.warden = Warden(self.portrait.facts, self.recorder, clock, boot_id())
+        limits = SelfLimits(self.settings.own, self.history.historian, self.ring)
+        self.upkeep = Upkeep(self.recorder, clock, controls, self.reserve, limits)
+        self.meta = MetaFile(home, run_key, clock)
+        self.clerk = Clerk(self.ring, self.ledger, self.meta)
+        self.builder = SnapshotBuilder(self.run, self.profile, self.ring, clock)
+        notify, name = self.settings.notify, inert(path.name, 60)
+        self.notifier = Notifier(notify, name, manifest.host, self.recorder, clock)
+        beat = notify.heartbeat
+        self.heartbeat = Heartbeat(beat, self.recorder, clock) if beat else None
+        self._join(news)
+
+    @property
+    def loops(self) -> tuple[Clerk | IngestLoop | ProbeLoop | Warden | Notifier | Heartbeat, ...]:
+        """Parts that have a thread and say why it failed."""
+        found = (self.ingest, self.probe, self.clerk, self.warden, self.notifier)
+        return (*found, self.heartbeat) if self.heartbeat else found
+
+    @property
+    def notify(self) -> NotifyInfo:
+        """How people are told, and how that does."""
+        beat = self.heartbeat.info if self.heartbeat else None
+        return NotifyInfo(channels=self.notifier.channels, heartbeat=beat)
+
+    def told(self, record: Record) -> None:
+        """Take a record that the guard wrote itself."""
+        self.ring.take_guard(record)
+        self.leaving.take_guard(record)
+
+    def follow(self, manifest: RunManifest) -> None:
+        """Follow an agent that began again under a new process."""
+        self.run = RunFacts(path=self.run.path, manifest=manifest)
+        self.builder.run = self.portrait.run.run = self.run
+        self.actuator.ops = manifest.ops
+        self.policy.follow_agent(ops_of(manifest))
+
+    def _join(self, news: Callable[[], None]) -> None:
+        self.clerk.on_news = self.warden.on_news = self.probe.on_news = news
+        self.upkeep.on_news = self.warden.hear
+        self.recorder.on_gap = self.told
+        self.recorder.make_room = self.reserve.give_up
+        self.ingest.on_batch = self.leaving.take_batch
+        self.ingest.on_caught_up = lambda: self.history.refill_growth(self.ring)
+        self.probe.wanted_s = lambda: self.warden.period_s
+        self.actuator.renew_engine_while(lambda: self.authority.acts)
+        self.warden.withdraw = self.ledger.withdraw
+        self.warden.shout = self.notifier.shout
+        self.upkeep.level = lambda: self.warden.level
+        self.clerk.upkeep = self.upkeep.look
+        self.clerk.alive = lambda: self.probe.alive is not False
+        for part in (self.leaving, self.warden, self.upkeep, self.notifier):
+            part.tell = self.told
+        if self.heartbeat:
+            self.heartbeat.tell = self.told
+        serve = self.ledger.serve
+        serve("engine.mode", self.upkeep.set_mode)
+        serve("engine.approve", self.wishes.approve)
+        serve("engine.decline", self.wishes.decline)
+        serve("engine.reset", self.wishes.reset)
+        serve("policy.reload", self.upkeep.reload_policy)
+        serve("notify.test", self.notifier.test)
+
+    def _profile(self, name: str) -> Profile:
+        """Return the profile that a run names, or the native one."""
+        try:
+            return named_profile(name)
+        except ConfigError as error:
+            self.trouble.append(f"{error}; the native profile is used")
+            return named_profile("native")
+
+    def _settings(self) -> Settings:
+        try:
+            return load_config()
+        except ConfigError as error:
+            self.trouble.append(f"{error}; nobody is notified, the usual settings are used")
+            return Settings()
+
+
+def ops_of(manifest: RunManifest) -> frozenset[str]:
+    """Return what an agent takes: what it states, and the holds that every agent keeps."""
+    return frozenset(manifest.ops) | {"pause", "read_only"}

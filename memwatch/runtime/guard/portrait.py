@@ -1,0 +1,131 @@
+"""What the guard knows of itself and its run at one instant, for viewers and for the engine."""
+
+from __future__ import annotations
+
+from memwatch.config.policy import Policy
+from memwatch.config.schema import Profile
+from memwatch.domain.clock import Clock
+from memwatch.domain.control import EngineInfo
+from memwatch.domain.level import LEVELS
+from memwatch.domain.snapshot import Disk
+from memwatch.engine.facts import Facts, Now
+from memwatch.runtime.guard.controls import Controls
+from memwatch.runtime.guard.engine_facts import Circumstances, FactsBuilder
+from memwatch.runtime.guard.warden import Warden
+from memwatch.runtime.views.facts import RunFacts
+from memwatch.runtime.views.limits_view import limits_of
+from memwatch.runtime.views.ring import Ring
+from memwatch.runtime.views.run_view import RunView
+
+
+class Portrait:
+    """Puts together what the other parts know. Thread-safe: it only reads."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        run: RunFacts,
+        ring: Ring,
+        clock: Clock,
+        controls: Controls,
+    ) -> None:
+        self._profile = profile
+        self.run = RunView(run, ring, clock)
+        self._ring = ring
+        self._actuator = controls.actuator
+        self._authority = controls.authority
+        self._ledger = controls.ledger
+        self._policy = controls.policy
+        self._probe = controls.probe
+        self._wishes = controls.wishes
+        self._facts = FactsBuilder(profile, ring)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force, of the agent's phase."""
+        return self._policy.of(self._ring.state.phase)
+
+    def declared(self) -> str | None:
+        """Return the agent's mode by its own word where that is newer than its log's."""
+        said = self._actuator.state()
+        state = self._ring.state
+        if said is None or (state.start is not None and said.start_id != state.start.start_id):
+            return None
+        return said.mode if said.boot_us >= self._ring.axis_of(state.mode_at) else None
+
+    # -- for the engine ----------------------------------------------------------------------
+
+    def facts(self, now: Now) -> tuple[Facts, Policy]:
+        """Return what the engine is told at an instant, and the policy in force."""
+        policy, declared, holds = self.policy, self.declared(), self._actuator.holds()
+        at_us = now.m_us
+        with self._ring.lock:
+            run_state, _, _ = self.run.state(self._probe.alive, at_us, declared)
+            manifest, machine = self.run.run.manifest, self._probe.limits
+            limits = limits_of(self._profile, self._ring, manifest, machine, policy)
+            disk = self._ring.disk
+        space = Disk()
+        if disk is not None:
+            space = Disk(total_bytes=disk.total_bytes, free_bytes=disk.free_bytes)
+        known = Circumstances(
+            policy=policy,
+            limits=limits,
+            run_state=run_state,
+            mode=self._authority.mode,
+            allow=self._authority.allow,
+            ops=self.ops(),
+            disk=space,
+            pressure=self._probe.pressure,
+            period_s=self._probe.period_s,
+            commands=self._ledger.commands(),
+            holds=holds,
+            approved=self._wishes.approved,
+            declined=self._wishes.declined,
+            released_m_us=self._wishes.released_m_us,
+            reset_m_us=self._wishes.reset_m_us,
+        )
+        return self._facts.build(known, at_us), policy
+
+    def ops(self) -> frozenset[str]:
+        """Return what the agent takes now, holds included."""
+        return frozenset(op for op, offer in self._actuator.offers().items() if not offer.why_not)
+
+    # -- for viewers -------------------------------------------------------------------------
+
+    def engine(self, warden: Warden) -> EngineInfo:
+        """Return what the engine may do, is at, and waits for."""
+        authority, grant, at = self._authority, self._authority.grant, warden.standing
+        allow = authority.allow
+        waiting = f"{warden.unwritten}: nothing is done" if warden.unwritten else ""
+        return EngineInfo(
+            mode=authority.mode,
+            allow=tuple(sorted(allow)),
+            until_us=grant.until_us,
+            by=grant.by,
+            asked=authority.asked,
+            will=self._will(allow),
+            policy=self._policy.book.origin,
+            policy_error=self._policy.error,
+            epoch=self._actuator.epoch,
+            plan=at.plan if at else None,
+            last=at.last if at else None,
+            waiting=waiting or (at.waiting if at else ""),
+            open_breakers=at.open_breakers if at else (),
+            soft_why=at.soft_why if at else "",
+            pressure=self._probe.pressure,
+            missing={**(at.missing if at else {}), **self._policy.book.missing},
+            stop_file=authority.stop_file,
+        )
+
+    def _will(self, allow: frozenset[str]) -> str:
+        """Say in one line whether the engine acts, and at which levels."""
+        authority = self._authority
+        if authority.mode != "act":
+            return f"WILL NOT ACT ({'STOP file' if authority.stopped else authority.mode})"
+        usable, rules = allow & self.ops(), self.policy.levels
+        acts = [
+            level
+            for level in LEVELS[1:]
+            if any(step.op in usable for step in getattr(rules, level).steps)
+        ]
+        return f"WILL ACT ({', '.join(acts)})" if acts else "WILL NOT ACT (nothing is allowed)"

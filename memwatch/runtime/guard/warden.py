@@ -1,0 +1,260 @@
+"""The thread that runs the threshold engine: facts in, decisions written down, then carried out.
+
+It is woken by each look at the process tree, by answers of the agent, and once a second. What is
+decided is in `guard.wal` before anything is sent. A tick that asks for something and cannot be
+written down did not happen: it is made again from the facts of the next one, and nothing is done
+meanwhile. Source: R8 to R10; control, F42, F46.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from memwatch.config.policy import Policy
+from memwatch.domain.clock import Clock
+from memwatch.domain.command import Command
+from memwatch.domain.level import Level, rank
+from memwatch.domain.plan import Plan
+from memwatch.domain.record import Record
+from memwatch.engine.decision import Decision
+from memwatch.engine.facts import Facts, Now
+from memwatch.engine.standing import Standing, standing
+from memwatch.engine.state import EngineState
+from memwatch.engine.tick import tick
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.lasting import lasting
+
+_PERIOD_S = 1.0
+_STATE_US = 600_000_000
+"""The state is written down at least this often: a guard's start looks back a bounded time."""
+_NEAR_S = 300.0
+_URGENT: dict[Level, float] = {
+    "normal": 0.0,
+    "warn": 1.0,
+    "intervene": 0.5,
+    "emergency": 0.5,
+    "hard": 0.5,
+}
+"""Seconds between two looks at a level; 0 for the profile's."""
+
+
+class Warden:
+    """Runs the engine of one run."""
+
+    def __init__(
+        self,
+        facts: Callable[[Now], tuple[Facts, Policy]],
+        recorder: Recorder,
+        clock: Clock,
+        boot_id: str,
+    ) -> None:
+        """`facts` gives what the engine is told, and the policy in force, at an instant."""
+        self._facts = facts
+        self._recorder = recorder
+        self._clock = clock
+        self._boot_id = boot_id
+        self._state = EngineState()
+        self._written = EngineState()
+        self._state_due_us = 0
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memwatch-warden", daemon=True)
+        self.standing: Standing | None = None
+        """What the engine is at, as of the newest tick; None before the first."""
+        self.period_s = 0.0
+        """Seconds between two looks at the process tree that the engine wants; 0: any."""
+        self.unwritten = ""
+        """Why nothing is done by itself, while guard.wal cannot be written."""
+        self.send: Callable[[Command], object] = lambda _: None
+        self.withdraw: Callable[[str, str], object] = lambda _, __: None
+        """Take back a request by its id, with the reason."""
+        self.tell: Callable[[Record], None] = lambda _: None
+        """Told each record that was written."""
+        self.shout: Callable[[str], None] = lambda _: None
+        """Told what a person must know at once."""
+        self.on_news: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[str], None] = lambda _: None
+        """Told why this loop failed; it goes on."""
+
+    # -- life --------------------------------------------------------------------------------
+
+    def restore(self, records: list[Record]) -> str:
+        """Go on from the newest `engine.state`; returns what was wrong with it, for people."""
+        if not records:
+            return ""
+        raw, boot = records[-1].members.get("state"), records[-1].text("boot")
+        try:
+            self._state = EngineState.resume(raw, same_boot=boot == self._boot_id)
+        except msgspec.ValidationError:
+            return "the engine's state cannot be read: its levels begin anew"
+        return ""
+
+    def start(self) -> None:
+        """Begin: the state is written down first, so that the next guard finds one."""
+        self._keep_state(self._state, sync=False)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def hear(self) -> None:
+        """Say that something was measured or answered."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        lasting("the engine", self._follow, self._stop, self.on_failure)
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            self.look()
+            self._wake.wait(_PERIOD_S)
+            self._wake.clear()
+
+    @property
+    def level(self) -> Level:
+        """The highest level of any resource, as of the newest tick."""
+        levels = self.standing.levels.values() if self.standing else ()
+        return max(levels, key=rank, default="normal")
+
+    # -- one tick ----------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Decide once, and carry out what was decided."""
+        now = Now(self._clock.wall_us(), self._clock.boot_us())
+        facts, policy = self._facts(now)
+        state, decisions = tick(self._state, facts, policy, now)
+        sends = any(_is_sent(decision) for decision in decisions)
+        records = self._write(state, decisions, sync=sends)
+        written = all(record.lsn for record in records)
+        self.unwritten = "" if written or not sends else self._recorder.why
+        if written or not sends:
+            self._state = state
+            for record in records:
+                self.tell(record)
+            for decision in decisions:
+                self._carry_out(decision)
+        self.standing = standing(state, facts, policy, now)
+        self.period_s = _period_s(self.level, facts)
+        if decisions:
+            self.on_news()
+
+    def _write(
+        self, state: EngineState, decisions: tuple[Decision, ...], *, sync: bool
+    ) -> list[Record]:
+        """Write the decisions, then what is remembered; returns the records.
+
+        The last one is synced where something is sent, and with it those before.
+        """
+        append = self._recorder.append
+        records = [append(*record) for decision in decisions for record in _records(decision)]
+        due = self._clock.boot_us() >= self._state_due_us
+        if sync or due or state.durable_changed(self._written):
+            records.append(self._keep_state(state, sync=sync))
+        return records
+
+    def _keep_state(self, state: EngineState, *, sync: bool) -> Record:
+        members = {"state": state.save(), "boot": self._boot_id}
+        record = self._recorder.append("engine.state", members, sync=sync)
+        if record.lsn:
+            self._written = state
+            self._state_due_us = self._clock.boot_us() + _STATE_US
+        return record
+
+    def _carry_out(self, decision: Decision) -> None:
+        if decision.kind == "shout":
+            self.shout(decision.why)
+        elif decision.kind == "withdraw" and not decision.dry:
+            self.withdraw(decision.command_id, decision.why)
+        elif _is_sent(decision):
+            self.send(_command(decision))
+
+
+def _is_sent(decision: Decision) -> bool:
+    return decision.kind == "ask" and not decision.dry
+
+
+def _command(decision: Decision) -> Command:
+    """Return the request that a decision hands over."""
+    plan = decision.plan
+    steps = plan.steps if plan is not None else ()
+    step = next((one for one in steps if one.command_id == decision.command_id), None)
+    return Command(
+        op=decision.op,
+        args=decision.args,
+        origin="engine",
+        by="engine",
+        why=decision.why,
+        id=decision.command_id,
+        plan=plan.id if plan is not None else "",
+        ttl_us=round(step.patience_s * 1e6) if step is not None else None,
+    )
+
+
+def _records(decision: Decision) -> list[tuple[str, dict[str, Any]]]:
+    """Return kind and members of the records that tell a decision."""
+    if decision.kind == "level":
+        share = decision.value / decision.limit if decision.value and decision.limit else None
+        level = {"level": decision.level, "resource": decision.resource, "share": share}
+        return [("level", {**level, "why": decision.why})]
+    if decision.plan is not None and decision.kind in ("plan", "effect"):
+        return [("plan", _plan_members(decision.plan))]
+    return [
+        (
+            "engine.decision",
+            {
+                "what": decision.kind,
+                "rule": decision.rule,
+                "level": decision.level,
+                "resource": decision.resource,
+                "value": decision.value,
+                "limit": decision.limit,
+                "why": decision.why,
+                "dry": decision.dry,
+            },
+        )
+    ]
+
+
+def _plan_members(plan: Plan) -> dict[str, Any]:
+    steps = [
+        {
+            "op": step.op,
+            "args": step.args,
+            "id": step.command_id,
+            "state": step.state,
+            "detail": step.detail,
+        }
+        for step in plan.steps
+    ]
+    return {
+        "id": plan.id,
+        "level": plan.level,
+        "rule": plan.rule,
+        "why": plan.why,
+        "state": plan.state,
+        "detail": plan.detail,
+        "dry": plan.dry,
+        "effect": plan.effect,
+        "at": plan.at,
+        "steps": steps,
+        "before_bytes": plan.before_bytes,
+        "after_bytes": plan.after_bytes,
+    }
+
+
+def _period_s(level: Level, facts: Facts) -> float:
+    """Return how often the process tree should be looked at; 0 for as often as usual."""
+    wanted = _URGENT[level]
+    memory = facts.resource("memory")
+    near = memory.time_to_limit_s if memory else None
+    if wanted == 0 and near is not None and near[0] < _NEAR_S:
+        return _URGENT["warn"]
+    return wanted
