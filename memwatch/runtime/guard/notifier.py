@@ -87,6 +87,7 @@ class Notifier:
         }
         self._bells = [channel for channel in settings.channels if channel.kind == "bell"]
         self._newest: Snapshot | None = None
+        self._judging = threading.Lock()
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwatch-notifier", daemon=True)
@@ -167,17 +168,18 @@ class Notifier:
 
     def look(self) -> None:
         """Judge the newest snapshot, if there is one: one turn of the thread."""
-        snapshot, self._newest = self._newest, None
-        if snapshot is None:
-            return
-        now = self._now()
-        state, raised, cleared = judge(self._state, snapshot, now, self._rules)
-        for gone in cleared:
-            self._clear(gone)
-        for alert in raised:
-            self._raise(alert)
-        self._state, self._alerts = state, self._with_bells(state)
-        self._write_down(state, now)
+        with self._judging:
+            snapshot, self._newest = self._newest, None
+            if snapshot is None:
+                return
+            now = self._now()
+            state, raised, cleared = judge(self._state, snapshot, now, self._rules)
+            for gone in cleared:
+                self._clear(gone)
+            for alert in raised:
+                self._raise(alert)
+            self._state, self._alerts = state, self._with_bells(state)
+            self._write_down(state, now)
 
     # -- inside ------------------------------------------------------------------------------
 
