@@ -1,4 +1,4 @@
-"""A guard that begins goes on with the requests and the level of the one before it."""
+"""A guard that begins goes on with the requests and the engine of the one before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.actuators.spool import Spool
 from memwatch.agent.control.spool import Spool as AgentSpool
 from memwatch.agent.files import SYSTEM_FILES
 from memwatch.agent.log import LogWriter
@@ -16,9 +15,8 @@ from memwatch.runtime.guard.ledger import GRACE_US, Ledger
 from memwatch.runtime.guard.recollection import recollect
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.wal.spool_format import DEADLINE_US, TTL_US, Ack
+from tests.actuators.native_run import RUN_ID, a_native_run
 
-RUN_ID = "run-1"
-OPS: dict[str, object] = {"checkpoint": {}}
 CHECKPOINT = Command(op="checkpoint", origin="operator", args={"kind": "full"})
 
 
@@ -28,6 +26,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.clock = ManualClock()
+        self.actuator = a_native_run(folder, self.clock)
         self.agent = AgentSpool(folder / "control", SYSTEM_FILES)
         self.begin()
 
@@ -36,7 +35,7 @@ class Bench:
         wal = self.folder / "wal"
         self.recorder = Recorder(wal, self.clock, lambda: LogWriter(wal, clock=self.clock))
         self.known = recollect(wal, self.clock.wall_us())
-        self.ledger = Ledger(Spool(self.folder, RUN_ID), self.recorder, self.clock)
+        self.ledger = Ledger(self.actuator, self.recorder, self.clock)
         self.ledger.serve("note", lambda _: "")
         self.ledger.restore(self.known.requests)
 
@@ -58,7 +57,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_an_answer_that_comes_while_no_guard_is_there_is_found(bench: Bench) -> None:
-    bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    bench.ledger.submit(CHECKPOINT)
     asked = bench.info()
     bench.answer("done")
     bench.restart()
@@ -71,7 +70,7 @@ def test_an_answer_that_comes_while_no_guard_is_there_is_found(bench: Bench) -> 
 
 
 def test_the_time_a_request_waits_goes_on_without_a_guard(bench: Bench) -> None:
-    bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    bench.ledger.submit(CHECKPOINT)
     bench.restart((TTL_US + GRACE_US) / 1e6 - 1)
     assert not bench.ledger.follow({}, alive=True)
     bench.clock.advance_s(2)
@@ -87,7 +86,7 @@ def test_what_the_guard_itself_was_to_do_is_not_done_later(bench: Bench) -> None
 
 
 def test_requests_of_long_ago_and_garbage_are_forgotten(bench: Bench) -> None:
-    bench.ledger.submit(CHECKPOINT, OPS, alive=True)
+    bench.ledger.submit(CHECKPOINT)
     bench.restart(2 * (TTL_US + DEADLINE_US) / 1e6 + 1)
     assert bench.ledger.newest() == ()
     for members in ({}, {"id": "x", "state": "flying"}, {"id": 5, "state": "asked"}):
@@ -96,12 +95,16 @@ def test_requests_of_long_ago_and_garbage_are_forgotten(bench: Bench) -> None:
     assert bench.ledger.newest() == ()
 
 
-def test_the_level_is_the_newest_that_was_told(bench: Bench) -> None:
-    assert bench.known.requests == []
-    for level in ("warn", "intervene"):
-        bench.recorder.append("level", {"level": level})
-    bench.recorder.append("level", {"level": "a word of tomorrow"})
+def test_the_engine_goes_on_from_its_newest_state(bench: Bench) -> None:
+    assert (bench.known.state, bench.known.modes, bench.known.epoch) == ([], [], 0)
+    for epoch, level in ((7, "warn"), (8, "intervene")):
+        bench.recorder.append("guard.begin", {"epoch": epoch})
+        bench.recorder.append("engine.mode", {"mode": "act"})
+        bench.recorder.append("engine.state", {"state": {"least": level}})
     for _ in range(3):
         bench.restart(3600)
-        assert bench.known.level == "intervene", "however many guards ago, and how long"
+        (state,) = bench.known.state
+        assert state.members["state"] == {"least": "intervene"}, "however long ago"
+        assert len(bench.known.modes) == 2
+        assert bench.known.epoch == 8
         bench.recorder.append("probe", {"rss_bytes": 5})
