@@ -57,7 +57,7 @@ def asked_words(op: str, args: Mapping[str, Any]) -> str:
     >>> asked_words("purge", {"tier": "history", "how": "compress"})
     'purge history, compressed in place'
     >>> asked_words("checkpoint", {"kind": "incremental"}), asked_words("pause", {"lease_us": 9})
-    ('checkpoint, incremental', 'pause')
+    ('checkpoint (incremental)', 'pause')
     >>> asked_words("purge", {"how": "expired"}), asked_words("purge", {})
     ('purge what is expired', 'purge all that may go')
     """
@@ -69,18 +69,25 @@ def asked_words(op: str, args: Mapping[str, Any]) -> str:
             return f"purge {tier}, {shown}" if shown else f"purge {tier}"
         return f"purge {shown or 'all that may go'}"
     told = [args[name] for name in ("kind", "mode", "tier", "thread") if args.get(name)]
-    return ", ".join([op_words(op), *(inert(str(value), 24) for value in told)])
+    words = op_words(op)
+    return f"{words} ({', '.join(inert(str(value), 24) for value in told)})" if told else words
+
+
+def owner_words(owner: str) -> str:
+    """Return whose hold it is."""
+    return "the guard" if owner == "engine" else inert(owner, 24)
 
 
 def hold_words(hold: Hold, now_us: int) -> str:
-    """Return who holds since when, how it ends, why, and whether the agent says that it is so."""
-    parts = [f"by {inert(hold.owner, 24)}"]
+    """Return who holds since when, how it ends, why, and whether the agent says that it is so.
+
+    A lease has no time here: it is renewed all the while.
+    """
+    parts = [f"by {owner_words(hold.owner)}"]
     if hold.since_us:
         parts.append(f"since {moment_text(hold.since_us, now_us)}")
-    if hold.ends_us is None:
-        parts.append("until it is released")
-    else:
-        parts.append(f"to {moment_text(hold.ends_us, now_us)} unless renewed")
+    leased = hold.ends_us is not None
+    parts.append("it ends if the guard dies" if leased else "until it is released")
     if not hold.effective:
         parts.append("asked, the agent has not said yet")
     words = ", ".join(parts)
@@ -90,7 +97,7 @@ def hold_words(hold: Hold, now_us: int) -> str:
 def step_words(step: Step) -> str:
     """Return a step and how far it came; one that is to come has no state to show."""
     words = asked_words(step.op, step.args)
-    return words if step.state == "proposed" else f"{words} {step.state}"
+    return words if step.state == "proposed" else f"{words}: {step.state}"
 
 
 def plan_words(plan: Plan) -> str:
@@ -98,7 +105,7 @@ def plan_words(plan: Plan) -> str:
 
     >>> step = Step(op="pause", state="asked")
     >>> plan_words(Plan(id="1", level="warn", rule="", why="", steps=(step,), state="running"))
-    'plan warn: step 1 of 1, pause asked'
+    'plan warn: step 1 of 1, pause: asked'
     """
     name = f"plan {plan.level}"
     if plan.dry:

@@ -14,7 +14,7 @@ from memwatch.ui.actions import LEAK_MB_PER_MIN
 from memwatch.ui.deeds.choices import LEAVE, Request, choice, command, names_of, of_run
 from memwatch.ui.deeds.dialog import Choice, Question
 from memwatch.ui.deeds.offers import holds_of
-from memwatch.ui.words import hold_words, op_words
+from memwatch.ui.words import hold_words, op_words, owner_words
 
 
 def note(text: str) -> Request:
@@ -133,10 +133,9 @@ def _hold(op: str, release: str, lines: Sequence[str], snapshot: Snapshot) -> Qu
 
 
 def _release(op: str, release: str, hold: Hold, snapshot: Snapshot) -> Choice:
-    owner = inert(hold.owner, 24)
     return choice(
         command(op, release, owner=hold.owner),
-        text=f"{op_words(release)}: release what {owner} holds",
+        text=f"{op_words(release)}: release the hold of {owner_words(hold.owner)}",
         note=hold_words(hold, snapshot.t_us),
     )
 

@@ -57,7 +57,8 @@ class Dialog(Struct, frozen=True, kw_only=True):
     typing: bool = False
     typed: str = ""
     trials: Mapping[int, CommandInfo | str] = {}
-    """By choice: how far the question to the agent is, or why it could not be asked."""
+    """By choice: how far the question to the agent is, or why it could not be asked; empty while
+    it is on its way."""
 
     @property
     def choice(self) -> Choice:
@@ -158,6 +159,13 @@ def is_open(trial: CommandInfo | str | None) -> bool:
     return isinstance(trial, CommandInfo) and trial.state not in FINAL_STATES
 
 
+def trial_figure(trial: CommandInfo | str | None) -> str:
+    """Return what would be freed, in a few characters; nothing while that is not known."""
+    freed = trial.result.get("freed_bytes") if isinstance(trial, CommandInfo) else None
+    known = isinstance(freed, int | float) and not is_open(trial)
+    return f"{bytes_text(freed)} would be freed" if known else ""
+
+
 def trial_text(trial: CommandInfo | str | None) -> str:
     """Return what the agent says it would do, in words.
 
@@ -166,10 +174,10 @@ def trial_text(trial: CommandInfo | str | None) -> str:
     """
     if trial is None:
         return ""
+    if trial == "" or is_open(trial):
+        return "the agent is being asked what it would free…"
     if isinstance(trial, str):
         return f"the agent could not be asked: {inert(trial, 100)}"
-    if is_open(trial):
-        return "the agent is being asked what it would free…"
     if trial.state != "done":
         return f"the agent does not say ({trial.state}): {inert(trial.detail, 100)}"
     freed, entries = trial.result.get("freed_bytes"), trial.result.get("entries")
@@ -177,7 +185,7 @@ def trial_text(trial: CommandInfo | str | None) -> str:
         return inert(trial.detail, 100) or "the agent says that it can"
     if not freed:
         return "the agent says: nothing would be freed now"
-    text = f"the agent says: {bytes_text(freed)} would be freed"
+    text = f"the agent says it would free {bytes_text(freed)}"
     if isinstance(entries, int):
         text += f", {entries} entr{'y' if entries == 1 else 'ies'}"
     refused = trial.result.get("refused")

@@ -91,8 +91,8 @@ def first_question(snapshot: Snapshot) -> Question:
         action="engine",
         title="what may the guard do by itself?",
         lines=(
-            f"{of_run(snapshot)}: nobody has said yet. G changes it at any time,",
-            "it is in force until the run ends, whether you look or not",
+            f"nobody has said yet for {of_run(snapshot)}",
+            "in force until the run ends, whether you look or not; G changes it at any time",
         ),
         choices=(
             later,

@@ -12,7 +12,7 @@ from memwatch.ui.format import age_text, clock_text, moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut
 from memwatch.ui.view import window_s
-from memwatch.ui.words import hold_words, op_words
+from memwatch.ui.words import op_words, owner_words
 
 
 def banner(frame: Frame, width: int) -> list[Line]:
@@ -87,13 +87,16 @@ def _guard(snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:
     plan = proposed(snapshot)
     if plan is not None:
         steps = ", ".join(op_words(step.op) for step in plan.steps)
-        yield f"GUARD ASKS to act at {plan.level}: {steps}  (Y: look, let it go · N: no)", "notice"
-    for op, word in (("pause", "PAUSE"), ("read_only", "READ-ONLY")):
+        yield f"GUARD ASKS (Y: look · N: no) to act at {plan.level}: {steps}", "notice"
+    for op, (word, key) in _HELD.items():
         for hold in holds_of(op, snapshot)[:2]:
-            yield f"{word} {hold_words(hold, now_us)}  ({_KEYS[op]}: release)", "notice"
+            said = word if hold.effective else f"{word} asked, not said by the agent yet,"
+            since = f" since {moment_text(hold.since_us, now_us)}" if hold.since_us else ""
+            why = f"  {inert(hold.reason, 120)}" if hold.reason else ""
+            yield f"{said} by {owner_words(hold.owner)}{since}  ({key}: release){why}", "notice"
 
 
-_KEYS = {"pause": "Z", "read_only": "R"}
+_HELD = {"pause": ("PAUSED", "Z"), "read_only": ("READ-ONLY", "R")}
 
 
 def _viewing(frame: Frame) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memwatch.ui.deeds.dialog import Choice, Dialog, trial_text
-from memwatch.ui.line import Line, cut, wrapped
+from memwatch.ui.deeds.dialog import Choice, Dialog, trial_figure, trial_text
+from memwatch.ui.line import Line, cut, cut_line, wrapped
 
 _LEAST_CHOICES = 3
 
@@ -31,13 +31,15 @@ def _choices(dialog: Dialog, width: int, height: int) -> list[Line]:
     room = max(height - 2, _LEAST_CHOICES)
     first = min(max(dialog.at - room // 2, 0), max(len(dialog.question.choices) - room, 0))
     shown = list(enumerate(dialog.question.choices))[first : first + room]
-    return [_choice(number, choice, number == dialog.at, width) for number, choice in shown]
+    return [_choice(number, choice, dialog, width) for number, choice in shown]
 
 
-def _choice(number: int, choice: Choice, under_cursor: bool, width: int) -> Line:
-    pointer = "▸" if under_cursor else " "
-    text = cut(f"{pointer} {number + 1} {choice.text}", width)
-    return [(text, "strong" if under_cursor else "")]
+def _choice(number: int, choice: Choice, dialog: Dialog, width: int) -> Line:
+    here = number == dialog.at
+    text = f"{'▸' if here else ' '} {number + 1} {choice.text}"
+    aside = trial_figure(dialog.trials.get(number)) or ("" if here else choice.note)
+    line: Line = [(text, "strong" if here else ""), (f"  {aside}" if aside else "", "dim")]
+    return cut_line(line, width)
 
 
 def _name_line(dialog: Dialog, width: int) -> list[Line]:

@@ -92,7 +92,8 @@ def tabs(frame: Frame, width: int) -> Line:
         front = name == frame.panel
         text = f"[{number} {name}]" if front else f" {number} {name} "
         line.append((text, "strong" if front else "dim"))
-    return spread(line, own_cost(frame), width)
+    cost = own_cost(frame)
+    return spread(line, cost, width) if width_of([*line, *cost]) < width else cut_line(line, width)
 
 
 def each_cost(frame: Frame) -> Line:

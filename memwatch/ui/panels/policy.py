@@ -88,7 +88,7 @@ def _plans(snapshot: Snapshot) -> Iterator[Fact]:
 def _plan(name: str, plan: Plan, now_us: int) -> Iterator[Fact]:
     made = f", made {moment_text(plan.made_us, now_us)}" if plan.made_us else ""
     freed = "" if plan.freed_bytes is None else f", freed {bytes_text(plan.freed_bytes)}"
-    yield name, f"{plan_words(plan)}{freed}{made}"
+    yield name, f"{plan_words(plan).removeprefix('plan ')}{freed}{made}"
     yield "", inert(plan.why, 400)
     for number, step in enumerate(plan.steps, 1):
         detail = f": {inert(step.detail, 120)}" if step.detail else ""

@@ -103,7 +103,8 @@ class DialogScreen(ModalScreen[Choice | None]):
             return
         width = max(min(self.app.size.width, BOX_CELLS) - FRAME_CELLS, 10)
         height = max(self.app.size.height - _EDGES, 1)
-        above = banner(self._frame, width)[: max(height - 8, 0)]
+        alarms = [line for line in banner(self._frame, width) if line[0][1] == "alarm"]
+        above = alarms[: max(height - 8, 0)]
         lines: list[Line] = [
             *above,
             *dialog_lines(self.dialog, width, height - len(above), self._why_not()),
