@@ -20,6 +20,8 @@ class Effect(NamedTuple):
     before: float | None
     after_10s: float | None
     after_10min: float | None
+    rebound_s: float | None = None
+    """Time until usage was back at `before`, when that was seen within ten minutes."""
 
     @property
     def freed(self) -> float | None:
@@ -50,4 +52,14 @@ def measure(
         after_10s = series.median(done_us + 8 * _S, done_us + 12 * _S, max_gap_us)
     if now_us >= done_us + 630 * _S:
         after_10min = series.median(done_us + 570 * _S, done_us + 630 * _S, max_gap_us)
-    return Effect(before, after_10s, after_10min)
+    return Effect(before, after_10s, after_10min, _rebound_s(series, done_us, before, after_10s))
+
+
+def _rebound_s(
+    series: TimeSeries, done_us: int, before: float | None, after_10s: float | None
+) -> float | None:
+    if before is None or after_10s is None or after_10s >= before:
+        return None  # nothing was freed that could come back
+    later = series.between(done_us + 12 * _S, done_us + 630 * _S)
+    back_us = next((at_us for at_us, value in later if value >= before), None)
+    return None if back_us is None else (back_us - done_us) / 1e6

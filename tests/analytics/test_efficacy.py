@@ -50,3 +50,14 @@ def test_a_value_that_is_sampled_on_change_holds_until_it_would_have_been_sample
     assert (effect.before, effect.after_10s) == (80.0, 80.0)
     effect = measure(held, DONE_US, DONE_US, LATER_US, 75 * S)
     assert effect.after_10min is None, "by then it was sampled ten minutes ago"
+
+
+def test_the_time_until_it_is_all_used_again_is_measured_where_it_was_seen() -> None:
+    back = sampled((900, 1000, 80.0), (1000, 1300, 60.0), (1300, 1700, 80.0))
+    effect = measure(back, DONE_US, DONE_US, LATER_US, GAP_US)
+    assert effect.rebound_s == 300.0
+    assert measure(back, DONE_US, DONE_US, DONE_US + 5 * S, GAP_US).rebound_s is None
+    nearly = sampled((900, 1000, 80.0), (1000, 1700, 79.0))
+    assert measure(nearly, DONE_US, DONE_US, LATER_US, GAP_US).rebound_s is None
+    in_vain = sampled((900, 1000, 80.0), (1000, 1700, 90.0))
+    assert measure(in_vain, DONE_US, DONE_US, LATER_US, GAP_US).rebound_s is None

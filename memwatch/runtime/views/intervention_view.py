@@ -134,6 +134,7 @@ class InterventionView:
                 after_10min=effect.after_10min,
                 freed_bytes=effect.freed,
                 freed_share=effect.freed_share,
+                rebound_s=effect.rebound_s,
                 claimed=series.claimed_bytes // series.count,
             ),
         )
@@ -174,6 +175,7 @@ class InterventionView:
             after_10min=effect.after_10min,
             freed_bytes=None if overlaps else effect.freed,
             freed_share=None if overlaps else effect.freed_share,
+            rebound_s=None if overlaps else effect.rebound_s,
             claimed=purge.freed_bytes,
             overlaps=overlaps,
         )
