@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from memwatch.config.check import contradiction
 from memwatch.config.locations import profile_dirs
+from memwatch.config.policy_layers import check_place
 from memwatch.config.schema import Profile
-from memwatch.config.shape import check_keys, converted, named_struct_of
+from memwatch.config.shape import check_keys, converted, named_struct_of, sections
 from memwatch.config.yaml_file import MAX_BYTES, Trust, line_of, nearest, read_tree
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.text import inert
@@ -54,6 +55,9 @@ def profile_names() -> list[str]:
 
 
 def _profile(path: Path) -> Profile:
+    tree = read_tree(path, may_be_empty=True)
+    if tree is not None:
+        check_place(tree, Profile)
     return msgspec.structs.replace(load_settings(path, Profile), file=str(path))
 
 
@@ -63,7 +67,7 @@ def load_settings(path: Path, shape: type[_Settings], trust: Trust = "any") -> _
     if tree is None:
         raise ConfigError(f"{inert(str(path), 120)} cannot be read: No such file or directory")
     check_keys(tree.root, shape, tree.where)
-    settings = converted(_completed(tree.values, shape), shape, tree)
+    settings = converted(_completed(sections(tree.values, shape), shape), shape, tree)
     found = contradiction(settings)
     if found:
         line = line_of(tree.root, "." + found.key)

@@ -157,13 +157,17 @@ def _order(numbers: Mapping[str, float], origins: Origins) -> Iterator[Wrong]:
     for chain in _RISING:
         for low, high in pairwise(chain):
             if numbers[low] >= numbers[high]:
-                text = f"{shown(low)} must be below {shown(high)}: lower the first, raise the other"
+                text = (
+                    f"{shown(low)} must be below {shown(high)}: lower the first or raise the other"
+                )
                 yield Wrong((low, high), text)
     for low, high in _AT_MOST:
         if low in numbers and high in numbers and numbers[low] > numbers[high]:
             if high == "thresholds.warn" and low == "soft.floor" and "soft.start" in numbers:
                 continue
-            text = f"{shown(low)} must not be above {shown(high)}: lower the first, raise the other"
+            text = (
+                f"{shown(low)} must not be above {shown(high)}: lower the first or raise the other"
+            )
             yield Wrong((low, high), text)
 
 

@@ -167,7 +167,7 @@ def _layer(tree: Tree, shape: type[Struct] | None, section: str = "") -> Layer:
     values: Any = tree.values
     below = ""
     if shape is not None:
-        _check_place(tree, members(shape))
+        check_place(tree, shape)
         check_keys(node, shape, tree.where)
     elif not section and SECTION in values:
         line = line_of(node, f".{SECTION}")
@@ -189,8 +189,9 @@ def _layer(tree: Tree, shape: type[Struct] | None, section: str = "") -> Layer:
     return layer
 
 
-def _check_place(tree: Tree, known: Mapping[str, Any]) -> None:
+def check_place(tree: Tree, shape: type[Struct]) -> None:
     """Say where a setting of the policy belongs that stands at the top of another file."""
+    known = members(shape)
     for name in tree.values:
         if name not in known and name in members(Document):
             line = line_of(tree.root, f".{name}")

@@ -241,9 +241,7 @@ def _judged(
 ) -> Policy:
     """Return a complete policy; raises ConfigError that says what is wrong, with lines."""
     seen = _OfPhase(origins, below)
-    policy = convert(values, Policy)
-    if ops is not None:
-        policy = _reduced(policy, seen, ops, missing)
+    policy = _settled(convert(values, Policy), seen, ops, missing)
     found = list(wrongs(policy, seen, ops))
     if not found:
         return policy
@@ -259,31 +257,32 @@ def _judged(
     raise ConfigError(inert(f"{first} {'; '.join(words)}", 900))
 
 
-def _reduced(
-    policy: Policy, seen: _OfPhase, ops: Collection[str], missing: dict[str, str]
+def _settled(
+    policy: Policy, seen: _OfPhase, ops: Collection[str] | None, missing: dict[str, str]
 ) -> Policy:
-    """Drop operations that the agent lacks where no file names them."""
+    """Return a policy without what nobody said and what cannot be.
 
-    def kept(key: str, steps: tuple[Action, ...]) -> tuple[Action, ...]:
-        if seen.said(key):
-            return steps
-        for step in steps:
-            if step.op not in ops:
-                missing[step.op] = f"this agent has no {step.op}"
-        return tuple(step for step in steps if step.op in ops)
+    That is operations that the agent lacks, and what would be tried after no steps at all.
+    """
+
+    def kept(named: Iterable[str], key: str) -> set[str]:
+        lacking = set() if ops is None or seen.said(key) else set(named).difference(ops)
+        missing.update({op: f"this agent has no {op}" for op in sorted(lacking)})
+        return set(named) - lacking
+
+    def kept_steps(key: str, steps: tuple[Action, ...]) -> tuple[Action, ...]:
+        left = kept([step.op for step in steps], key)
+        return tuple(step for step in steps if step.op in left)
 
     rules = {}
-    for level in structs.asdict(policy.levels):
+    for level in Levels.__struct_fields__:
         rule: LevelRule = getattr(policy.levels, level)
-        steps = kept(f"levels.{level}.steps", rule.steps)
-        escalate = kept(f"levels.{level}.escalate", rule.escalate) if steps else ()
-        if seen.said(f"levels.{level}.escalate"):
-            escalate = rule.escalate
+        key = f"levels.{level}.escalate"
+        steps = kept_steps(f"levels.{level}.steps", rule.steps)
+        escalate = kept_steps(key, rule.escalate) if steps or seen.said(key) else ()
         rules[level] = structs.replace(rule, steps=steps, escalate=escalate)
-    allow = policy.allow
-    if not seen.said("allow"):
-        missing |= {op: f"this agent has no {op}" for op in allow if op not in ops}
-        allow = tuple(op for op in allow if op in ops)
+    left = kept(policy.allow, "allow")
+    allow = tuple(op for op in policy.allow if op in left)
     return structs.replace(policy, levels=Levels(**rules), allow=allow)
 
 

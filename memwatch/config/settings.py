@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from memwatch.config.check import Contradiction
 from memwatch.config.locations import config_dir
-from memwatch.config.shape import check_keys, converted
+from memwatch.config.shape import check_keys, converted, sections
 from memwatch.config.yaml_file import line_of, read_tree
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.level import Level
@@ -91,8 +91,7 @@ def load_config() -> Settings:
     if tree is None:
         return Settings()
     check_keys(tree.root, Settings, tree.where)
-    said = {name: value for name, value in tree.values.items() if value is not None}
-    settings = converted(said, Settings, tree)
+    settings = converted(sections(tree.values, Settings), Settings, tree)
     for wrong in _wrongs(settings):
         line = line_of(tree.root, f".{wrong.key}")
         raise ConfigError(f"{tree.where} line {line}: {inert(wrong.text, 200)}")

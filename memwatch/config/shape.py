@@ -87,6 +87,17 @@ def converted(values: Any, shape: type[_Settings], tree: Tree, below: str = "") 
         ) from None
 
 
+def sections(values: Mapping[str, Any], shape: type[Struct]) -> dict[str, Any]:
+    """Return plain values of a file without sections that have nothing under them."""
+    known = members(shape)
+
+    def is_section(name: str) -> bool:
+        hint = known[name].type
+        return struct_of(hint) is hint or get_origin(hint) is dict
+
+    return {name: one for name, one in values.items() if one is not None or not is_section(name)}
+
+
 def overlaid(
     under: Mapping[str, Any], over: Mapping[str, Any], shape: type[Struct]
 ) -> dict[str, Any]:
