@@ -3,79 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from memwatch.agent.control.spool import Spool as AgentSpool
-from memwatch.agent.files import SYSTEM_FILES
-from memwatch.agent.log import LogWriter
-from memwatch.domain.clock import ManualClock
-from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
+from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
-from memwatch.domain.record import Record
-from memwatch.runtime.guard.ledger import (
-    GRACE_US,
-    MOST_IN_FLIGHT,
-    SHOWN,
-    Ledger,
-)
-from memwatch.runtime.guard.recorder import Recorder
-from memwatch.wal.spool_format import DEADLINE_US, TTL_US, Ack, CommandFile
-from tests.actuators.native_run import a_native_run
-from tests.faults.failing_files import FailingFiles
-
-RUN_ID = "run-1"
-OPS: dict[str, Any] = {"checkpoint": {}, "leak": {}}
-CHECKPOINT = Command(op="checkpoint", origin="operator")
-SAID = ("accepted", "running", "done", "refused", "failed", "expired")
-GIVEN_UP_S = (TTL_US + DEADLINE_US + GRACE_US) / 1e6 + 1
-
-
-class Bench:
-    """A ledger between a recorder and a real spool."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = ManualClock()
-        self.files = FailingFiles()
-        self.agent = AgentSpool(folder / "control", SYSTEM_FILES)
-        self.told: list[Record] = []
-        log = LogWriter(folder / "wal", clock=self.clock, files=self.files, durability="os")
-        self.recorder = Recorder(folder / "wal", self.clock, lambda: log)
-        self.ledger = Ledger(
-            a_native_run(folder, self.clock, OPS), self.recorder, self.clock, tell=self.told.append
-        )
-        self._seq = 0
-
-    def info(self, name: str) -> CommandInfo:
-        return next(one for one in self.ledger.newest() if one.id == name)
-
-    def commands(self) -> list[CommandFile]:
-        return [self.agent.read("new", name)[0] for name in self.agent.names("new")]
-
-    def answer(self, name: str, state: str, detail: str = "") -> None:
-        self._seq += 1
-        self.agent.write_ack(
-            Ack(
-                id=name,
-                run_id=RUN_ID,
-                seq=self._seq,
-                state=state,
-                wall_us=0,
-                boot_us=0,
-                pid=1,
-                detail=detail,
-            )
-        )
-
-    def states(self, name: str) -> list[str]:
-        """Return the states of a request as they were recorded."""
-        return [r.members["state"] for r in self.told if r.members["id"] == name]
+from memwatch.runtime.guard.ledger import GRACE_US, MOST_IN_FLIGHT, SHOWN
+from memwatch.wal.spool_format import TTL_US
+from tests.runtime.ledger_bench import CHECKPOINT, GIVEN_UP_S, Bench
 
 
 @pytest.fixture
@@ -250,94 +186,3 @@ def test_the_newest_few_are_shown(bench: Bench) -> None:
     bench.ledger.serve("note", lambda _: "")
     names = [bench.ledger.submit(Command(op="note")) for _ in range(3 * SHOWN)]
     assert [one.id for one in bench.ledger.newest()] == names[-SHOWN:]
-
-
-class LedgerMachine(RuleBasedStateMachine):
-    """Requests, answers by spool and log, time, and the agent's death, in any order."""
-
-    names: Bundle[str] = Bundle("names")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory(prefix="mw-")
-        self.bench = Bench(Path(self.folder.name))
-        self.evidence: dict[str, set[str]] = {}
-        self.logged: dict[str, Any] = {}
-        self.finals: dict[str, str] = {}
-        self.submitted_us: dict[str, int] = {}
-        self.dead_seen: set[str] = set()
-
-    def teardown(self) -> None:
-        self.bench.recorder.close()
-        self.folder.cleanup()
-
-    @rule(target=names, op=st.sampled_from(sorted(OPS)))
-    def submit(self, op: str) -> str:
-        if len(self._in_flight()) >= MOST_IN_FLIGHT:
-            return next(iter(self.evidence))
-        name = self.bench.ledger.submit(Command(op=op))
-        self.evidence[name] = {"asked"}
-        self.submitted_us[name] = self.bench.clock.boot_us()
-        return name
-
-    @rule(name=names, state=st.sampled_from(SAID))
-    def answer_in_spool(self, name: str, state: str) -> None:
-        self.bench.answer(name, state)
-        self.evidence[name].add(state)
-
-    @rule(name=names, state=st.sampled_from(SAID))
-    def answer_in_log(self, name: str, state: str) -> None:
-        self.logged[name] = (state, "", 1)
-        self.evidence[name].add(state)
-
-    @rule(seconds=st.sampled_from([0.1, 10.0, 70.0, GIVEN_UP_S]))
-    def pass_time(self, seconds: float) -> None:
-        self.bench.clock.advance_s(seconds)
-
-    @rule(step_s=st.sampled_from([-5000.0, 5000.0]))
-    def step_the_clock(self, step_s: float) -> None:
-        self.bench.clock.step_wall_s(step_s)
-
-    @rule(alive=st.booleans())
-    def follow(self, alive: bool) -> None:
-        if not alive:
-            self.dead_seen |= set(self._in_flight())
-        self.bench.ledger.follow(self.logged, alive)
-
-    @invariant()
-    def only_evidence_moved_states(self) -> None:
-        for name in self.evidence:
-            states = self.bench.states(name)
-            last = states[-1]
-            waited_us = self.bench.clock.boot_us() - self.submitted_us[name]
-            if last == "unknown":
-                assert name in self.dead_seen or waited_us > TTL_US
-            elif last == "expired":
-                gone = name in self.dead_seen
-                assert "expired" in self.evidence[name] or waited_us > TTL_US or gone
-            else:
-                assert last in self.evidence[name]
-
-    @invariant()
-    def an_end_never_changes(self) -> None:
-        for name in self.evidence:
-            states = self.bench.states(name)
-            ends = [state for state in states if state in FINAL_STATES]
-            assert len(ends) <= 1
-            assert not ends or states[-1] == ends[0]
-            assert states == list(dict.fromkeys(states)), "and none comes twice"
-            assert self.finals.setdefault(name, states[-1]) == states[-1] or not ends
-            if not ends:
-                del self.finals[name]
-
-    @invariant()
-    def what_is_shown_is_what_was_recorded(self) -> None:
-        for info in self.bench.ledger.newest():
-            assert info.state == self.bench.states(info.id)[-1]
-
-    def _in_flight(self) -> list[str]:
-        return [n for n in self.evidence if self.bench.states(n)[-1] not in FINAL_STATES]
-
-
-LedgerMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
-TestLedgerMachine = LedgerMachine.TestCase

@@ -113,7 +113,7 @@ def _purge(op: str, args: Mapping[str, Any]) -> str:
     keys, how, target = args.get("keys"), args.get("how"), args.get("target_bytes")
     text = f"{op} {args.get('tier') or 'all tiers'}"
     if isinstance(keys, list | tuple):
-        text += f", {len(keys)} keys"
+        text += f", {len(keys)} key{'s' * (len(keys) != 1)}"
     if how:
         text += f", {str(how).replace('_', ' ')} first"
     size = figure(target)
@@ -151,7 +151,7 @@ def _release(op: str, args: Mapping[str, Any]) -> str:
         return f"{text}, whoever holds it"
     holds = args.get("holds")
     if isinstance(holds, list | tuple):
-        return f"{text}, {len(holds)} holds"
+        return f"{text}, {len(holds)} hold{'s' * (len(holds) != 1)}"
     return f"{text}, held by {args['owner']}" if args.get("owner") else text
 
 
@@ -216,6 +216,7 @@ def restored(record: Record, before: Request | None, boot_us: int, wall_us: int)
         dry_run=record.members.get("dry_run") is True,
         result=inert_result(result) if isinstance(result, dict) else {},
     )
-    age_us = max(wall_us - info.asked_us, 0)
-    ttl_us = record.number("ttl_us") or TTL_US
-    return Request(info=info, since_m_us=boot_us - age_us, ttl_us=ttl_us)
+    since_m_us = before.since_m_us if before else record.m_us
+    if since_m_us > boot_us:  # of an earlier boot
+        since_m_us = boot_us - max(wall_us - info.asked_us, 0)
+    return Request(info=info, since_m_us=since_m_us, ttl_us=record.number("ttl_us") or TTL_US)
