@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memwatch.config.policy import Policy, SoftLimit
 from memwatch.domain.units import duration_text
@@ -30,6 +31,8 @@ class SoftState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Growth that lowered it last."""
     calm_m_us: int | None = None
     """Since when growth is small beside that."""
+    near_m_us: dict[str, int] = {}
+    """Since when the limit is nearer than each time of the forecast: `900` -> boot clock."""
     why: str = ""
 
 
@@ -64,12 +67,12 @@ def step(
     state: SoftState, memory: ResourceFacts, policy: Policy, m_us: int
 ) -> tuple[SoftState, Shift | None]:
     """Move it by what memory does; at most one step in `step_s`."""
-    state = _noting_calm(state, memory, policy, m_us)
+    state = _noting(state, memory, policy, m_us)
     soft = policy.soft
     rested = state.stepped_m_us is None or m_us - state.stepped_m_us >= soft.step_s * 1e6
     if not rested:
         return state, None
-    causes = (_by_growth(state, memory, soft), _by_forecast(memory, soft))
+    causes = (_by_growth(state, memory, soft), _by_forecast(state, memory, policy, m_us))
     lowest = min((cause for cause in causes if cause), key=lambda c: c.points, default=None)
     if lowest is not None and lowest.points < state.points:
         return _shift(state, lowest, policy, m_us, _pace(memory, soft))
@@ -101,15 +104,26 @@ def _by_growth(state: SoftState, memory: ResourceFacts, soft: SoftLimit) -> _Cau
     return _Cause(state.points - soft.points, text, rule)
 
 
-def _by_forecast(memory: ResourceFacts, soft: SoftLimit) -> _Cause | None:
+def _by_forecast(
+    state: SoftState, memory: ResourceFacts, policy: Policy, m_us: int
+) -> _Cause | None:
+    """Return the step of the nearest time that the forecast stood under for as long as warn must.
+
+    One that comes and goes with each filling of a cache moves nothing.
+    """
     if memory.time_to_limit_s is None:
         return None
-    earliest_s = memory.time_to_limit_s[0]
-    reached = [one for one in soft.forecast if earliest_s < one.under_s]
-    if not reached:
+    stands_since = m_us - round(policy.enter.warn_s * 1e6)
+    stood = [
+        one
+        for one in policy.soft.forecast
+        if state.near_m_us.get(f"{one.under_s:g}", m_us + 1) <= stands_since
+    ]
+    if not stood:
         return None
-    nearest = max(reached, key=lambda one: one.points)
-    text = f"limit in {duration_text(earliest_s)}, under {duration_text(nearest.under_s)}"
+    nearest = max(stood, key=lambda one: one.points)
+    arrival = duration_text(memory.time_to_limit_s[0])
+    text = f"limit in {arrival}, under {duration_text(nearest.under_s)}"
     return _Cause(-nearest.points, text, "soft.forecast")
 
 
@@ -124,20 +138,22 @@ def _calm_per_min(state: SoftState, memory: ResourceFacts, soft: SoftLimit) -> f
     return soft.relax_share * (_limit_per_min(memory, soft) if lowered_by is None else lowered_by)
 
 
-def _noting_calm(state: SoftState, memory: ResourceFacts, policy: Policy, m_us: int) -> SoftState:
-    """Unknown growth proves no calm."""
+def _noting(state: SoftState, memory: ResourceFacts, policy: Policy, m_us: int) -> SoftState:
+    """Note since when it is calm, and since when the limit is near; unknown growth is not calm."""
     growth = memory.growth_per_min
     calm = growth is not None and growth < _calm_per_min(state, memory, policy.soft)
     since = (m_us if state.calm_m_us is None else state.calm_m_us) if calm else None
-    if since == state.calm_m_us:
+    near = _near(state, memory, policy.soft, m_us)
+    if since == state.calm_m_us and near == state.near_m_us:
         return state
-    return SoftState(
-        points=state.points,
-        stepped_m_us=state.stepped_m_us,
-        lowered_by_per_min=state.lowered_by_per_min,
-        calm_m_us=since,
-        why=state.why,
-    )
+    return replace(state, calm_m_us=since, near_m_us=near)
+
+
+def _near(state: SoftState, memory: ResourceFacts, soft: SoftLimit, m_us: int) -> dict[str, int]:
+    if memory.time_to_limit_s is None:
+        return {}
+    names = (f"{one.under_s:g}" for one in soft.forecast if memory.time_to_limit_s[0] < one.under_s)
+    return {name: state.near_m_us.get(name, m_us) for name in names}
 
 
 def _is_calm(state: SoftState, soft: SoftLimit, m_us: int) -> bool:
@@ -168,7 +184,8 @@ def _shift(
         span = duration_text(_CALM_WINDOWS * policy.soft.window_s)
         back = f"; rises once growth stays under {calm} for {span}"
     why = f"{cause.text}: soft limit {points_text(before)} to {points_text(after)}{back}"
-    moved = SoftState(
+    moved = replace(
+        state,
         points=round(after - start, 6),
         stepped_m_us=m_us,
         lowered_by_per_min=None if after >= start else lowered_by,

@@ -114,7 +114,7 @@ class EngineState(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return EngineState(
             mode=self.mode,
             levels={name: LevelState(level=one.level) for name, one in self.levels.items()},
-            soft=replace(self.soft, stepped_m_us=None, calm_m_us=None),
+            soft=replace(self.soft, stepped_m_us=None, calm_m_us=None, near_m_us={}),
             last=plan or self.last,
             ineffective=self.ineffective,
             breakers=dict.fromkeys(self.breakers, 0),
