@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -99,7 +100,8 @@ def _armed(facts: NightFacts) -> Check:
     arm = f"memwatch ctl {facts.shown} mode act --for 10h"
     if engine.get("stop_file"):
         path = inert(str(engine["stop_file"]), 120)
-        return Check("armed", "NO", f"the file {path} keeps all engines from acting", f"rm {path}")
+        do = f"rm {inert(shlex.quote(str(engine['stop_file'])))}"
+        return Check("armed", "NO", f"the file {path} keeps all engines from acting", do)
     if engine["mode"] == "ask":
         return Check("armed", "look", f"{will}: each plan waits for you", arm)
     if engine["mode"] != "act":
@@ -162,11 +164,11 @@ def _steps(facts: NightFacts) -> Iterator[Check]:
             verdict: Verdict = "look" if info.state == "refused" else "NO"
             detail = inert(info.detail, 120) or "no answer"
             yield Check("steps", verdict, f"{name}: {info.state}, {detail}")
-    if well:
-        took = duration_text(slowest_us / 1e6)
-        yield Check("steps", "ok", f"dry run of {'; '.join(well)} ({took} at most)")
-    if facts.untried:
-        yield Check("steps", "ok", f"not tried, they have no dry run: {', '.join(facts.untried)}")
+    tried = f"dry run of {'; '.join(well)} ({duration_text(slowest_us / 1e6)} at most)"
+    left = f"not tried, without a dry run: {', '.join(facts.untried)}"
+    parts = [*([tried] if well else []), *([left] if facts.untried else [])]
+    if parts:
+        yield Check("steps", "ok", "; ".join(parts))
 
 
 def _disk(facts: NightFacts) -> Check:

@@ -12,7 +12,9 @@ import pytest
 from tests.cli.conftest import Command, tree
 from tests.e2e.stage import Stage
 
-COMMANDS = ("status", "guard", "inspect", "drill")
+COMMANDS = ("status", "guard", "inspect", "drill", "ctl", "tonight")
+MORE = {"ctl": ["pause"]}
+"""Words behind the place, where a command needs them."""
 OTHER_UID = 12_345
 
 
@@ -91,7 +93,7 @@ def test_one_sentence_and_nothing_written(
     place = stage.folder / "place"
     make(place)
     before = tree(stage.folder)
-    done = memwatch(command, str(place))
+    done = memwatch(command, str(place), *MORE.get(command, []))
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("memwatch: ")
@@ -110,7 +112,7 @@ def test_a_run_of_somebody_else(stage: Stage, memwatch: Command, command: str) -
     run_json(json.dumps({"format": 1, "run_id": "r", "agent": "a"}))(place)
     os.chown(place, OTHER_UID, OTHER_UID)
     before = tree(stage.folder)
-    done = memwatch(command, str(place))
+    done = memwatch(command, str(place), *MORE.get(command, []))
     assert done.returncode == 2
     assert "belongs to another user; run memwatch as its owner" in done.stderr
     assert tree(stage.folder) == before
@@ -125,7 +127,7 @@ def test_what_may_not_be_read(stage: Stage, memwatch: Command, command: str, clo
     run_json(json.dumps({"format": 1, "run_id": "r", "agent": "a"}))(place)
     (place / closed).chmod(0)
     try:
-        done = memwatch(command, str(place))
+        done = memwatch(command, str(place), *MORE.get(command, []))
     finally:
         (place / closed).chmod(0o700)
     assert done.returncode == 2
@@ -144,6 +146,14 @@ def test_what_may_not_be_read(stage: Stage, memwatch: Command, command: str, clo
         ["guard"],
         ["guard", "--stop"],
         ["guard", "--stop", "no-such-run"],
+        ["guard", ".", "--for", "8h"],
+        ["guard", ".", "--stop", "--mode", "act"],
+        ["guard", ".", "--policy", "no-such-file"],
+        ["guard", ".", "--unit", "--mode", "act", "--for", "8h"],
+        ["ctl", "no-such-run", "pause"],
+        ["ctl", ".", "pause"],
+        ["tonight"],
+        ["tonight", "no-such-run"],
         ["inspect", "/proc/self/mem"],
         ["demo", "leak"],
         ["demo", "leak", "60"],
@@ -176,6 +186,13 @@ def test_wrong_words_are_one_printable_sentence(
         ["status", "a", "b"],
         ["ls", "--nonsense"],
         ["guard", "x", "--detach", "--stop"],
+        ["guard", "x", "--detach", "--unit"],
+        ["guard", "x", "--mode", "wild"],
+        ["guard", "x", "--mode", "act", "--for", "0h"],
+        ["ctl"],
+        ["ctl", "x"],
+        ["ctl", "x", "dance"],
+        ["tonight", "--nonsense"],
         ["inspect"],
         ["demo", "dance"],
         ["demo", "leak", "much"],

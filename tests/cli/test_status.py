@@ -61,8 +61,10 @@ def test_exit_status_when_nothing_is_recorded() -> None:
 
 
 def test_one_line_starts_with_the_worst_word() -> None:
-    assert status_line(status_of(at_work())) == ("ok run-1 RUNNING mem 50% 50M exp 7 ckpt –")
-    assert status_line(status_of(at_work(80))).startswith("ACT run-1 RUNNING mem 80% 80M")
+    assert status_line(status_of(at_work())) == (
+        "ok run-1 RUNNING observes mem 50% 50M exp 7 ckpt –"
+    )
+    assert status_line(status_of(at_work(80))).startswith("ACT run-1 RUNNING observes mem 80% 80M")
     lost = GuardInfo(pid=9, recording=False, not_recording_since_us=5)
     assert status_line(status_of(at_work(), guard=lost)).startswith("CRIT NOT RECORDING run-1")
     nobody = GuardInfo(engine="off", recording=False)
@@ -87,7 +89,7 @@ def test_a_page_says_what_a_newcomer_asks() -> None:
     first, second, third = text.splitlines()[:3]
     assert first == "run-1  searcher pid 4242  RUNNING  up 0.0ms"
     assert second == "experiment 7 level 9 (exploration)"
-    assert third == "guard observes, pid 99"
+    assert third == "guard, pid 99: WILL NOT ACT (observe)"
     assert "MEMORY  ACT     80% 80M/100M" in text
     assert "limit: stated by the agent" in text
 
@@ -129,7 +131,7 @@ def test_unwatched_then_watched_then_past(shared: Stage) -> None:
     for words in ([place], [puppet.run_id], []):
         watched = shared.cli("status", *words)
         assert (watched.returncode, watched.stderr) == (0, "")
-        assert f"guard observes, pid {guard.pid}" in watched.stdout
+        assert f"guard, pid {guard.pid}: WILL NOT ACT (" in watched.stdout
     (listed,) = json.loads(shared.cli("ls", "--json").stdout)["runs"]
     assert (listed["id"], listed["state"], listed["live"]) == (puppet.run_id, "running", True)
     guard.kill()

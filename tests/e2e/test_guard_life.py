@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -43,8 +44,10 @@ def test_detached_it_outlives_its_caller_and_is_stopped_by_name(stage: Stage) ->
     attachment = Attachment(puppet.run_dir)
     pid = attachment.guard_pid
     assert pid is not None
-    assert begun.stdout == (
-        f"guard {pid} watches {puppet.run_id}; end it with: memwatch guard --stop {puppet.run_id}\n"
+    assert re.fullmatch(
+        rf"guard {pid} watches {puppet.run_id}: WILL NOT ACT \(\w+\); "
+        rf"end it with: memwatch guard --stop {puppet.run_id}\n",
+        begun.stdout,
     )
     keeper = keeper_of(pid)
     assert keeper is not None
@@ -90,7 +93,7 @@ def test_in_the_foreground_a_signal_ends_it_cleanly(stage: Stage, number: signal
     guard.kill(number)
     assert guard.wait() == 0
     out, err = guard.popen.communicate()
-    assert out == f"watching {puppet.run_id}, pid {guard.pid}; it does not act\n"
+    assert out == f"watching {puppet.run_id}, pid {guard.pid}\n"
     assert err == ""
     attachment = Attachment(puppet.run_dir)
     assert attachment.guard_pid is None

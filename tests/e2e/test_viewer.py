@@ -30,7 +30,7 @@ def test_it_starts_a_guard_that_stays_when_it_quits(stage: Stage) -> None:
     attachment = Attachment(puppet.run_dir)
     pid = wait_for(lambda: attachment.guard_pid, "the guard")
     viewer.press("q")
-    viewer.read_until(f"guard {pid} goes on watching {puppet.run_id} and does not act; ")
+    viewer.read_until(f"guard {pid} goes on watching {puppet.run_id}: WILL NOT ACT (")
     assert viewer.wait() == 0
     assert attachment.guard_pid == pid
     again = OnTerminal(stage, puppet.run_id)
@@ -65,7 +65,7 @@ def test_a_viewer_finds_the_guard_that_comes_again(stage: Stage) -> None:
     viewer.read_until(f"memwatch guard {puppet.run_id} --detach")
     stage.guard(puppet.run_dir)
     puppet.ask("note", "and-on-it-goes")
-    viewer.press("6")  # the log
+    viewer.press("7")  # the log
     viewer.read_until("and-on-it-goes")
     viewer.press("q")
     assert viewer.wait() == 0
