@@ -59,6 +59,7 @@ class Upkeep:
             self._write("process", {"text": inert(text, 200), "severity": "notice"})
             self.on_news()
         self._took_over(self._policy.look(m_us))
+        self._set_lease()
         self._mind_reserve(m_us)
         for what, state in self._limits.look(self._probe.own, self.level(), m_us):
             self._write("budget", {"what": what, "state": state})
@@ -71,6 +72,7 @@ class Upkeep:
         book, authority = self._policy.book, self._authority
         authority.follow(book.base)
         authority.look()
+        self._set_lease()
         self._mind_reserve(self._clock.boot_us())
         members = {"epoch": self._actuator.epoch, "version": version, "policy": book.origin}
         self._write("guard.begin", {**members, "mode": authority.mode})
@@ -104,6 +106,10 @@ class Upkeep:
         return self._policy.error
 
     # -- inside ------------------------------------------------------------------------------
+
+    def _set_lease(self) -> None:
+        """Have the engine's next pause last as long as the policy says."""
+        self._actuator.engine_lease_us = round(self._policy.book.base.pause.lease_s * 1e6)
 
     def _took_over(self, members: dict[str, Any] | None) -> None:
         if members is None:
