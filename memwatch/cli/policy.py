@@ -281,6 +281,6 @@ def _subject(target: str | None) -> _Subject:
         profile=profile,
         key=run_key(opened.path, manifest.run_id),
         run_dir=opened.path,
-        ops=frozenset([*manifest.ops, *_HOLDS]) if manifest.ops else None,
+        ops=frozenset([*manifest.ops, *_HOLDS]),
         notes=notes,
     )

@@ -15,8 +15,6 @@ from memwatch.domain.policy import KEEP
 from memwatch.domain.text import inert
 
 _RISING = (
-    ("thresholds.warn", "thresholds.intervene", "thresholds.emergency"),
-    ("thresholds.soft", "thresholds.hard"),
     ("lights.disk_critical_bytes", "lights.disk_act_bytes", "lights.disk_warn_bytes"),
     ("lights.processes_warn", "lights.processes_act"),
     ("lights.step_watch_s", "lights.step_warn_s"),
@@ -25,7 +23,6 @@ _RISING = (
 """Each must be below the next: a level that comes before a milder one is never what is meant."""
 
 _COUNTS = (".count", ".experiments")
-_SHARES = (*_RISING[0], *_RISING[1], "share_cap")
 
 
 class Contradiction(NamedTuple):
@@ -67,9 +64,9 @@ def _of_tiers(profile: Profile) -> Iterator[Contradiction]:
 
 
 def _of_levels(numbers: dict[str, float]) -> Iterator[Contradiction]:
-    for key in _SHARES:
-        if numbers[key] > 1:
-            yield Contradiction(key, f"{key} is a share of a limit, at most 1, not {numbers[key]}")
+    cap = numbers["share_cap"]
+    if cap > 1:
+        yield Contradiction("share_cap", f"share_cap is a share of a limit, at most 1, not {cap}")
     for chain in _RISING:
         for low, high in pairwise(chain):
             if numbers[low] >= numbers[high]:

@@ -14,16 +14,6 @@ from memwatch.domain.policy import KEEP, Cadence, Keep
 MB = 1_000_000
 
 
-class Thresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Shares of the binding limit (requirements R8, R9)."""
-
-    warn: float = 0.60
-    intervene: float = 0.75
-    emergency: float = 0.90
-    soft: float = 0.60
-    hard: float = 0.95
-
-
 class Windows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Time spans of figures and charts, in seconds."""
 
@@ -65,7 +55,6 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory_limit_bytes: int | None = None
     """Limit of the policy for the process tree; None leaves the cgroup's or the host's."""
     share_cap: float = 0.30
-    thresholds: Thresholds = field(default_factory=Thresholds)
     retention: dict[str, Keep] = field(default_factory=lambda: dict(KEEP))
     """By tier; a file changes what it names, of the tiers that it names."""
     checkpoints: Cadence = Cadence()

@@ -44,7 +44,6 @@ def test_a_file_changes_what_it_names_and_nothing_else(config_folder: Path) -> N
     assert profile.windows.growth_s == (5.0, 50.0, 500.0)
     assert profile.memory_limit_bytes == 2000
     assert profile.windows.chart_s == usual.windows.chart_s
-    assert profile.thresholds == usual.thresholds
     assert load_profile(str(path)) == profile
 
 
@@ -71,12 +70,13 @@ def test_the_users_own_profile_hides_the_shipped_one(config_folder: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("name: x\nthreshold:\n  warn: 0.5\n", 2, "did you mean 'thresholds'?"),
-        ("name: x\nthresholds:\n  warm: 0.5\n", 3, "did you mean 'warn'?"),
+        ("name: x\nretentoin:\n  recent: {}\n", 2, "did you mean 'retention'?"),
+        ("name: x\nwindows:\n  chart: 0.5\n", 3, "did you mean 'chart_s'?"),
+        ("name: x\nthresholds:\n  warn: 0.5\n", 2, "write it under `policy:`"),
         ("name: x\nzzzzzz: 1\n", 2, "known are name, about"),
         ("name: x\n1: 1\n", 2, "unknown key '1'"),
         ("name: x\n? [a]\n: 1\n", 2, "unhashable"),
-        ("name: x\nthresholds:\n  warn: high\n", 3, "thresholds.warn: Expected a number, got text"),
+        ("name: x\nwindows:\n  chart_s: high\n", 3, "windows.chart_s: Expected a number, got text"),
         ("name: x\nwindows:\n  growth_s:\n    - 1\n    - two\n    - 3\n", 5, "got text"),
         ("name: x\nwindows:\n  growth_s: [1, 2]\n", 3, "length 3"),
         ("name: x\nretention:\n  recent:\n    experiment: 3\n", 4, "did you mean 'experiments'?"),
@@ -91,13 +91,11 @@ def test_the_users_own_profile_hides_the_shipped_one(config_folder: Path) -> Non
         ("name: x\nretention:\n  attic:\n    count: 7\n", 3, "is of no tier"),
         ("name: x\nretention: 5\n", 2, "Expected lines of"),
         ("name: x\ntiers: [recent]\n", 1, "retention.recent.demote_to is no tier"),
-        ("name: x\nthresholds: 3\n", 2, "Expected lines of"),
+        ("name: x\nwindows: 3\n", 2, "Expected lines of"),
         ("about: nameless\n", 1, "missing required field `name`"),
         ("name: x\nname: y\n", 2, "'name' is set twice"),
-        ("name: x\nthresholds:\n  warn: 0.8\n", 3, "thresholds.warn (0.8) must be below"),
-        ("name: x\nthresholds: {intervene: 0.95}\n", 2, "must be below thresholds.emergency"),
-        ("name: x\nthresholds:\n  soft: 0.99\n", 3, "below thresholds.hard"),
-        ("name: x\nthresholds:\n  emergency: 1.5\n", 3, "at most 1"),
+        ("name: x\nlights:\n  processes_warn: 300\n", 3, "must be below lights.processes_act"),
+        ("name: x\nshare_cap: 1.5\n", 2, "at most 1"),
         ("name: x\nwindows:\n  growth_s: [60, 10, 600]\n", 3, "must be below"),
         ("name: x\nprobe:\n  period_s: 0\n", 3, "must be above 0"),
         ("name: x\nprobe:\n  period_s: .nan\n", 3, "must be above 0"),
