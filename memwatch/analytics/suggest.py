@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from statistics import median
 
 from memwatch.domain.control import Suggestion
-from memwatch.domain.snapshot import PAST, Intervention, Resource, Snapshot, Tier
+from memwatch.domain.intervention import Intervention
+from memwatch.domain.snapshot import PAST, Resource, Snapshot, Tier
 from memwatch.domain.units import bytes_text, duration_text, local_time_text
 
 SOON_S = 3600.0

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from memwatch.analytics.suggest import suggest
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.snapshot import (
     Checkpoints,
     GuardInfo,
-    Intervention,
     Resource,
     RunInfo,
     RunState,

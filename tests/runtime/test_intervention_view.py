@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memwatch.domain.snapshot import Intervention
+from memwatch.domain.intervention import Intervention
 from tests.builders import tiers
 from tests.runtime.watched import MB, Watched
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.sample import DiskSample
-from memwatch.domain.snapshot import GuardInfo, Intervention
+from memwatch.domain.snapshot import GuardInfo
 from tests.builders import T0_US, tiers
 from tests.runtime.watched import BOOT, MB, S, Watched
 

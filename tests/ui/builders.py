@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memwatch.config.policy import Policy
 from memwatch.domain.control import EngineInfo
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.sample import ProcessInfo
 from memwatch.domain.snapshot import (
     Chain,
@@ -13,7 +14,6 @@ from memwatch.domain.snapshot import (
     Checkpoints,
     Disk,
     GuardInfo,
-    Intervention,
     Light,
     Limit,
     Limits,

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.snapshot import (
     Event,
     GuardInfo,
-    Intervention,
     Light,
     Limit,
     Snapshot,

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from memwatch.analytics.efficacy import Effect, measure
 from memwatch.analytics.told import Purge
-from memwatch.domain.snapshot import Checkpoint, Intervention
+from memwatch.domain.intervention import Intervention
+from memwatch.domain.snapshot import Checkpoint
 from memwatch.runtime.views.ring import Ring
 
 _S = 1_000_000

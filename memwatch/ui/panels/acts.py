@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memwatch.domain.command import FINAL_STATES, CommandInfo
-from memwatch.domain.snapshot import Intervention, Snapshot
+from memwatch.domain.intervention import Intervention
+from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import clock_text
