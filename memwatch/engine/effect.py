@@ -29,7 +29,7 @@ def measure(state: EngineState, turn: Turn) -> EngineState:
     after_s = turn.policy.measure.after_s
     if turn.after_s(plan.done_m_us) < after_s:
         return state
-    resource = turn.facts.resource(plan.resource)
+    resource = turn.resources.get(plan.resource)
     due_m_us = plan.done_m_us + round(after_s * 1e6)
     measured = resource is not None and turn.fresh(resource) and resource.measured_m_us >= due_m_us
     if not measured and not turn.gone and turn.after_s(plan.done_m_us) < _PATIENCE * after_s:
@@ -53,7 +53,7 @@ def measure(state: EngineState, turn: Turn) -> EngineState:
 
 def _effect(state: EngineState, turn: Turn, plan: Plan) -> Effect:
     freed = plan.freed_bytes
-    resource = turn.facts.resource(plan.resource)
+    resource = turn.resources.get(plan.resource)
     bounds = bounds_of(state, turn.policy, plan.resource)
     if freed is None or resource is None or bounds is None or not known(resource.limit):
         return "unmeasured"
@@ -88,7 +88,7 @@ def _escalated(state: EngineState, turn: Turn, plan: Plan, why: str) -> EngineSt
     lasts = rank(state.level(plan.resource)) >= rank(plan.level)
     if not rule.escalate or not lasts or plan.rule != plans.path_of(plan.resource, plan.level):
         return state
-    resource = turn.facts.resource(plan.resource)
+    resource = turn.resources.get(plan.resource)
     if resource is None or (
         plan.level in ("warn", "intervene") and falling(resource, turn.policy.measure)
     ):

@@ -177,7 +177,7 @@ def _passed(plan: Plan, turn: Turn) -> Plan:
 
 def _may_ask(turn: Turn, plan: Plan) -> bool:
     """Say whether to ask now: a gentle plan does not while usage is not known."""
-    return plan.level not in _GENTLE or turn.fresh(turn.facts.resource(plan.resource))
+    return plan.level not in _GENTLE or turn.fresh(turn.resources.get(plan.resource))
 
 
 def _ask(turn: Turn, plan: Plan) -> Plan:
@@ -240,7 +240,7 @@ def _recovered(state: EngineState, turn: Turn, plan: Plan) -> str:
     if plan.level not in _GENTLE or plan.rule.startswith(("outlook.", "pause.")):
         return ""
     resource, bounds = (
-        turn.facts.resource(plan.resource),
+        turn.resources.get(plan.resource),
         bounds_of(state, turn.policy, plan.resource),
     )
     if resource is None or bounds is None or not turn.fresh(resource):

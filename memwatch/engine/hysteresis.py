@@ -74,21 +74,21 @@ def judge(
 
 
 def _counted(state: LevelState, reading: Reading, bounds: Bounds) -> LevelState:
-    over = tuple(at is not None and reading.share >= at for at in bounds.enter)
-    since = (
-        (reading.at_m_us if before is None else before) if is_over else None
-        for is_over, before in zip(over, state.over_m_us, strict=True)
-    )
-    counts = (
-        before + 1 if is_over else 0
-        for is_over, before in zip(over, state.over_samples, strict=True)
-    )
-    warn_m_us, intervene_m_us, emergency_m_us, hard_m_us = since
-    warn, intervene, emergency, hard = counts
-    return replace(
-        state,
-        over_m_us=(warn_m_us, intervene_m_us, emergency_m_us, hard_m_us),
-        over_samples=(warn, intervene, emergency, hard),
+    since = list(state.over_m_us)
+    counts = list(state.over_samples)
+    for place, at in enumerate(bounds.enter):
+        if at is None or reading.share < at:
+            since[place], counts[place] = None, 0
+        else:
+            counts[place] += 1
+            if since[place] is None:
+                since[place] = reading.at_m_us
+    return LevelState(
+        level=state.level,
+        since_m_us=state.since_m_us,
+        over_m_us=(since[0], since[1], since[2], since[3]),
+        over_samples=(counts[0], counts[1], counts[2], counts[3]),
+        under_m_us=state.under_m_us,
         measured_m_us=reading.at_m_us,
     )
 

@@ -69,12 +69,11 @@ def _measure(
     state: EngineState, turn: Turn, resource: ResourceFacts, before: LevelState
 ) -> tuple[LevelState, Move | None]:
     """Judge a measurement that is new."""
-    if resource.name != "memory" and resource.name not in turn.policy.resources:
+    bounds = bounds_of(state, turn.policy, resource.name)
+    if bounds is None or resource.measured_m_us <= before.measured_m_us or not turn.fresh(resource):
         return before, None
-    if resource.measured_m_us <= before.measured_m_us or not turn.fresh(resource):
-        return before, None
-    share, bounds = share_of(resource), bounds_of(state, turn.policy, resource.name)
-    if share is None or bounds is None:
+    share = share_of(resource)
+    if share is None:
         return before, None
     rise = resource.growth_recent_per_min
     reading = Reading(

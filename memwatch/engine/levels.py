@@ -61,8 +61,17 @@ def memory_bounds(policy: Policy, soft_share: float) -> Bounds:
 
 def resource_bounds(rule: ResourceRule) -> Bounds:
     """Return the bounds of another resource; it has no hard limit."""
-    enter = (rule.warn, rule.intervene, rule.emergency, None)
-    warn, intervene, emergency = (
-        None if share is None else max(share - rule.exit_points, 0.0) for share in enter[:3]
+    off = rule.exit_points
+    return Bounds(
+        enter=(rule.warn, rule.intervene, rule.emergency, None),
+        leave=(
+            _lower(rule.warn, off),
+            _lower(rule.intervene, off),
+            _lower(rule.emergency, off),
+            None,
+        ),
     )
-    return Bounds(enter=enter, leave=(warn, intervene, emergency, None))
+
+
+def _lower(share: float | None, points: float) -> float | None:
+    return None if share is None else max(share - points, 0.0)

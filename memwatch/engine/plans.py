@@ -13,7 +13,7 @@ from memwatch.domain.plan import Plan, Step
 from memwatch.domain.units import duration_text
 from memwatch.engine import cooldown, explain, flight, outlook
 from memwatch.engine.judge import bounds_of
-from memwatch.engine.levels import reached
+from memwatch.engine.levels import PLANNED, reached
 from memwatch.engine.state import EngineState
 from memwatch.engine.trend import falling
 from memwatch.engine.turn import Turn, share_of, slot
@@ -84,9 +84,9 @@ def _by_level(state: EngineState, turn: Turn, name: str) -> Call | None:
     A level lasts until its exit; done again is only what usage calls for now.
     """
     level = state.level(name)
-    if level == "normal":
+    if level == "normal" or not _acted_on(turn, name, level):
         return None
-    resource = turn.facts.resource(name)
+    resource = turn.resources.get(name)
     if resource is None or not turn.fresh(resource):
         return None
     share, bounds = share_of(resource), bounds_of(state, turn.policy, name)
@@ -99,6 +99,13 @@ def _by_level(state: EngineState, turn: Turn, name: str) -> Call | None:
         return None
     why = explain.pressing(resource, share, level, bounds)
     return Call(level, path_of(name, level), why, rule.steps, name, slot(name, level))
+
+
+def _acted_on(turn: Turn, name: str, level: Level) -> bool:
+    """Whether anything is done about a resource at this level or a milder one."""
+    return any(
+        cooldown.rule_for(turn.policy, name, milder).steps for milder in PLANNED[: rank(level)]
+    )
 
 
 def path_of(resource: str, level: Level) -> str:
@@ -117,7 +124,7 @@ def hindrance(state: EngineState, turn: Turn, call: Call) -> str:
     left_s = cooldown.left_s(state, call.key, turn.now.m_us) if call.key else 0.0
     if left_s:
         return f"cool-down of {call.level}, {duration_text(left_s)} left"
-    resource = turn.facts.resource(call.resource)
+    resource = turn.resources.get(call.resource)
     gentle = rank(call.level) < rank("emergency")
     if gentle and resource is not None and falling(resource, turn.policy.measure):
         return "usage is falling (measure.falling_share)"

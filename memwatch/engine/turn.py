@@ -26,7 +26,8 @@ class Turn:
         self.facts = facts
         self.policy = policy
         self.now = now
-        self.memory = facts.resource("memory")
+        self.resources = {one.name: one for one in facts.resources}
+        self.memory = self.resources.get("memory")
         self.decisions: list[Decision] = []
 
     def say(self, kind: Kind, why: str, rule: str, **more: Any) -> None:
@@ -78,7 +79,7 @@ class Turn:
 
     def usage(self, name: str) -> float | None:
         """Usage of a resource if it is fresh."""
-        resource = self.facts.resource(name)
+        resource = self.resources.get(name)
         return known(resource.used) if resource is not None and self.fresh(resource) else None
 
     def may(self, op: str) -> str:
