@@ -201,8 +201,7 @@ def _command(decision: Decision) -> Command:
 def _records(decision: Decision) -> list[tuple[str, dict[str, Any]]]:
     """Return kind and members of the records that tell a decision."""
     if decision.kind == "level":
-        share = decision.value / decision.limit if decision.value and decision.limit else None
-        level = {"level": decision.level, "resource": decision.resource, "share": share}
+        level = {"level": decision.level, "resource": decision.resource, "share": decision.value}
         return [("level", {**level, "why": decision.why})]
     if decision.plan is not None and decision.kind in ("plan", "effect"):
         return [("plan", _plan_members(decision.plan))]
