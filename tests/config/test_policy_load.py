@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -303,6 +304,15 @@ def test_every_shipped_profile_has_a_valid_policy() -> None:
         for name in profile_names():
             book = load_policy(load_profile(name))
             assert book.base.mode == ("act" if name == "demo" else "shadow")
+
+
+def test_the_example_of_the_readme_is_valid_and_lacks_nothing(layers: Layers) -> None:
+    page = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    text = page.split("<!-- policy -->")[1].split("```yaml\n")[1].split("```")[0]
+    layers.write("extra", text)
+    book = layers.load()
+    assert (book.base.mode, book.base.thresholds.warn, book.notes) == ("act", 0.55, ())
+    assert book.of("verification").retention["recent"].experiments == 10
 
 
 def test_a_profile_made_in_code_has_its_layer_too() -> None:
