@@ -54,7 +54,7 @@ def test_two_dashboards_and_what_each_of_them_holds(stage: Stage) -> None:
     wait_mode(puppet.run_dir, "paused")
 
     by_accident = ask(ben, "resume")
-    assert by_accident.state == "refused"
+    assert by_accident.state == "failed"
     assert "ann" in by_accident.detail, "it says whose the hold is"
     assert (mode_of(puppet.run_dir), holders(stage, puppet)) == ("paused", ["ann"])
 
@@ -164,7 +164,7 @@ def test_a_restarted_agent_does_not_obey_what_its_former_start_was_told(stage: S
     ack = ack_of(puppet.run_dir, command_id)
     assert ack is None or ack["state"] == "refused"
     again.ask("work")
-    done = ask(session, "purge", args={"how": "reclaim", "tier": "verified"})
+    done = ask(session, "purge", args={"how": "reclaim", "tier": "workspace"})
     assert done.state == "done", "a new one it does obey"
 
 

@@ -209,3 +209,53 @@ def test_a_unit_for_this_run(agent: Agent) -> None:
     assert done.returncode == 0
     assert f'"memwatch" "guard" "{agent.run_dir}" "--mode" "act"\n' in done.stdout
     assert Attachment(agent.run_dir).guard_pid is None, "nothing was started"
+
+
+def test_a_guard_in_the_foreground_takes_its_mode_and_policy(stage: Stage) -> None:
+    puppet = stage.puppet("foreground")
+    policy = stage.folder / "own.yaml"
+    policy.write_text("thresholds: {warn: 0.41}\n")
+    words = ["--mode", "ask", "--for", "2h", "--policy", str(policy)]
+    guard = stage.guard(puppet.run_dir, *words)
+    status = stage.wait_status(
+        puppet.run_dir, lambda s: s["engine"]["mode"] == "ask", "the mode to be set"
+    )
+    assert status["engine"]["until_us"] is not None
+    assert status["limits"]["warn"] == 0.41
+    assert str(policy) in status["engine"]["policy"]
+    again = stage.cli("guard", str(puppet.run_dir), "--mode", "shadow")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout == f"already guarded by process {guard.pid}\nWILL NOT ACT (shadow)\n"
+    late = stage.cli("guard", str(puppet.run_dir), "--detach", "--policy", str(policy))
+    assert late.returncode == 2
+    assert "--policy is for a guard that begins" in late.stderr
+    guard.kill(signal.SIGTERM)
+    out, err = guard.popen.communicate(timeout=20)
+    assert (guard.popen.returncode, err) == (0, "")
+    assert out.startswith(f"watching {puppet.run_id}, pid {guard.pid}\nWILL ")
+    puppet.end()
+
+
+def test_a_mode_outlives_the_guard_that_is_killed(stage: Stage) -> None:
+    puppet = stage.puppet("armed")
+    begun = stage.cli("guard", str(puppet.run_dir), "--detach", "--mode", "act", "--for", "9h")
+    assert begun.returncode == 0, begun.stderr
+    assert "WILL ACT (" in begun.stdout
+    attachment = Attachment(puppet.run_dir)
+    pid = attachment.guard_pid
+    assert pid is not None
+    before = stage.status(puppet.run_dir)["engine"]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: attachment.guard_pid not in (None, 0, pid), "another guard")
+    stage.session(puppet.run_dir).close()
+    after = stage.status(puppet.run_dir)["engine"]
+    assert (after["mode"], after["until_us"]) == ("act", before["until_us"])
+    (listed,) = [
+        run
+        for run in json.loads(stage.cli("ls", "--json").stdout)["runs"]
+        if run["id"] == puppet.run_id
+    ]
+    assert (listed["engine"], listed["guarded"]) == ("act", True)
+    assert f"{attachment.guard_pid} acts" in stage.cli("ls").stdout
+    assert stage.cli("guard", "--stop", str(puppet.run_dir)).returncode == 0
+    puppet.end()

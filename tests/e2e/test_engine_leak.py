@@ -88,7 +88,7 @@ def group() -> Iterator[EnforcedLimit | None]:
 def test_a_leak_is_warned_of_then_held_and_the_run_goes_on_when_it_is_mended(
     group: EnforcedLimit | None, stage: Stage
 ) -> None:
-    demo = Demo(stage, group, "--leak", str(RATE))
+    demo = Demo(stage, group, "--leak", "250")
     demo.watch("")
     session = viewer(stage, demo.run_dir, "ann")
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from memwatch.actuators.folder import ControlFolder
 from memwatch.actuators.spool import Spool
 from memwatch.agent import log, recover
 from memwatch.agent.journal import JOURNAL_KINDS
@@ -137,7 +138,7 @@ def _ask(run: Path, chance: random.Random) -> None:
     wanted = chance.choice(REQUESTS)
     run_id = parse_run((run / "run.json").read_bytes()).run_id
     name = f"request-{chance.getrandbits(32):x}"
-    Spool(run, run_id).publish(name, wanted, SystemClock().wall_us())
+    Spool(ControlFolder(run, run_id)).publish(name, wanted, SystemClock().wall_us())
 
 
 def _start(home: Path, seed: int, *, power_loss: bool) -> bool:

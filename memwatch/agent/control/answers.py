@@ -67,10 +67,12 @@ class Answers:
         """Try again to write what could not be written; returns the ids that are out."""
         return [ack.id for ack in list(self._late.values()) if self.publish(ack)]
 
-    def log(self, ack: Ack, op: str, origin: str) -> None:
-        """Write an answer into the log."""
+    def log(self, ack: Ack, op: str, origin: str, *, dry_run: bool = False) -> None:
+        """Write an answer into the log; one that only says what would be done says so."""
         members: dict[str, Any] = {"id": ack.id, "op": inert(op, 60), "state": ack.state}
         members |= {"detail": ack.detail, "result": ack.result, "origin": inert(origin, 40)}
+        if dry_run:
+            members["dry_run"] = True
         with suppress(LogError):  # the answer in the spool stands without it
             self._context.record("command", members)
 

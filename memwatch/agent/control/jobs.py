@@ -325,4 +325,5 @@ class Jobs:
             self._log(job)
 
     def _log(self, job: Job) -> None:
-        self._answers.log(job.ack, job.command.op, job.command.by.origin)
+        command = job.command
+        self._answers.log(job.ack, command.op, command.by.origin, dry_run=command.dry_run)

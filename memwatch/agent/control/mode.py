@@ -26,6 +26,8 @@ WAKE_S = 0.05
 """One who waits at the gate looks this often whether there is work."""
 RETRY_US = 250_000
 """A log that could not be written is tried again this often."""
+REST_US = 1_000_000
+"""After an abort by the engine no experiment begins for so long: it holds the run next (R8)."""
 _UNTOLD = 32
 
 
@@ -52,6 +54,8 @@ class Abort(Struct):
     number: int | None
     finish: Callable[[], None]
     """Saves and answers, once, at the first safe point after its end. Never raises."""
+    rest_us: int
+    """Time after it in which no experiment begins."""
     begun: bool = False
 
 
@@ -89,6 +93,8 @@ class Mode:
         self._holder: Holder | None = None
         self._abort: Abort | None = None
         self._end: End | None = None
+        self._rests_until_us = 0
+        """Boot clock."""
         self._over = False
         context.check_writable = self.check_writable
         context.log_failed = self.log_failed
@@ -150,10 +156,10 @@ class Mode:
         """Whether every safe point must come by: an abort or an end was asked for."""
         return self._abort is not None or self._end is not None
 
-    def abort(self, finish: Callable[[], None], why: str) -> None:
+    def abort(self, finish: Callable[[], None], why: str, rest_us: int = 0) -> None:
         """Abort the experiment in progress, see `Abort`."""
         with self._lock:
-            self._abort = Abort(self._context.experiment, finish)
+            self._abort = Abort(self._context.experiment, finish, rest_us)
             self.attention = True
             self._settle(why)
 
@@ -191,6 +197,7 @@ class Mode:
             abort.begun = True
         abort.finish()
         with self._lock:
+            self._rests_until_us = self._context.clock.boot_us() + abort.rest_us
             if self._abort is abort:  # and not the next one
                 self._abort = None
             self._settle("the experiment was aborted")
@@ -251,7 +258,8 @@ class Mode:
         if self._over:
             return
         self._refusal = self._why_read_only()
-        if self._holds or self._log_failure or self._end is not None:
+        rests = self._abort or self._context.clock.boot_us() < self._rests_until_us
+        if self._holds or self._log_failure or self._end is not None or rests:
             self._open.clear()
         else:
             self._open.set()

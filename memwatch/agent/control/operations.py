@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from memwatch.agent.context import Context
-from memwatch.agent.control.mode import End, Mode
+from memwatch.agent.control.mode import REST_US, End, Mode
 from memwatch.agent.control.operation import Later, Operation, RefusedError, Request, Result
 from memwatch.agent.control.reclaim import Reclaimer
 from memwatch.agent.memory.entry import Cause, How
@@ -250,7 +250,9 @@ class Operations:
             later.done({"experiment": number, "saved": self._saved(args.save, "incremental")})
 
         later.when_cancelled = self._mode.cancel_abort
-        self._mode.abort(finish, f"experiment {number} is aborted, asked by {request.origin}")
+        rest_us = REST_US if request.origin == "engine" else 0
+        why = f"experiment {number} is aborted, asked by {request.origin}"
+        self._mode.abort(finish, why, rest_us)
         return later
 
     def _end_run(self, request: Request) -> Later:

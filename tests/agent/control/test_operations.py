@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,34 @@ def test_an_abort_unwinds_saves_and_leaves_the_agent_alive(run: Parts) -> None:
     assert (run.path / result["saved"]["path"]).exists()
     assert run.modes() == ["aborting", "running"]
     run.mode.gate(run.listener.safe_point)
+
+
+def test_after_an_abort_by_the_engine_it_may_hold_the_run_before_the_next_experiment(
+    run: Parts,
+) -> None:
+    run.begin_experiment()
+    command_id = run.ask("abort_experiment", by={"uid": 0, "origin": "engine"})
+    with pytest.raises(ExperimentAborted):
+        run.listener.safe_point()
+    run.end_experiment()
+    run.listener.safe_point()
+    assert run.answer(command_id)[0] == "done"
+    began: list[str] = []
+
+    def begin() -> None:
+        run.mode.gate(run.listener.safe_point)
+        began.append("began")
+
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    run.clock.advance_s(0.9)
+    run.listener.poll()
+    thread.join(0.2)
+    assert began == []
+    run.clock.advance_s(0.2)
+    run.listener.poll()
+    thread.join(20)
+    assert began == ["began"]
 
 
 def test_an_abort_that_cannot_save_is_done_all_the_same(run: Parts) -> None:
