@@ -163,7 +163,7 @@ class NativeActuator:
         with self._lock:
             if command_id in self._local or command_id in self._releases:
                 return False
-            state = self.state()
+            state = self._spool.state()  # also an old one: what it lists was seen
             if state is not None and held(command_id, state):
                 return False
             try:

@@ -48,7 +48,7 @@ microseconds, hashes SHA-256 in hexadecimal; a member that says nothing is left 
     purge.end          tier how cause entries freed_bytes persisted dropped deleted duration_us
                        refused
     retention          tier what old new why
-    command            id op state detail result origin
+    command            id op state detail result origin dry_run
     mode               mode cause
     error              kind message, and what the agent adds
     note               text
@@ -78,7 +78,7 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
     engine.decision    what rule level resource value limit why dry
     level              level resource share why
     plan               id level rule why state detail dry effect at steps before_bytes after_bytes
-    intervention       id op state detail origin plan by why what dry_run result
+    intervention       id op state detail origin plan by why what dry_run result ttl_us
     policy             source changed error
     viewer             state by known
     alert              key state severity text raised_us lasted_us moot

@@ -188,3 +188,11 @@ def test_a_run_without_a_spool_offers_nothing_and_says_why(tmp_path: Path) -> No
     assert "no control folder" in offers["checkpoint"].why_not
     assert "no control folder" in offers["pause"].why_not
     assert all(op.isprintable() for op in offers)
+
+
+def test_a_pause_that_a_busy_agent_was_seen_to_heed_is_not_taken_back(bench: Bench) -> None:
+    bench.begin(PAUSE)
+    bench.held("p1")
+    bench.clock.advance_s(30)
+    assert not bench.actuator.withdraw("p1")
+    assert [hold.id for hold in bench.actuator.holds()] == ["p1"]

@@ -251,6 +251,7 @@ def test_of_a_request_that_nobody_knows_is_said_so(bench: Bench) -> None:
             "purge all tiers, 2 keys, until 400M are free",
         ),
         ("purge", {"tier": "x", "how": "least_accessed"}, "purge x, least accessed first"),
+        ("purge", {"tier": "history", "how": "compress"}, "purge history, by compressing"),
         ("checkpoint", {}, "incremental checkpoint"),
         ("checkpoint", {"kind": "experiment"}, "checkpoint of the experiment"),
         ("abort_experiment", {"save": "none"}, "abort of the experiment, nothing saved"),

@@ -109,13 +109,22 @@ def what(command: Command) -> str:
     return inert(say(command.op, command.args), DETAIL)
 
 
+_HOW: Final[Mapping[str, str]] = {
+    "expired": "expired first",
+    "oldest": "oldest first",
+    "least_accessed": "least accessed first",
+    "compress": "by compressing",
+    "reclaim": "by spilling all that may leave memory",
+}
+
+
 def _purge(op: str, args: Mapping[str, Any]) -> str:
     keys, how, target = args.get("keys"), args.get("how"), args.get("target_bytes")
     text = f"{op} {args.get('tier') or 'all tiers'}"
     if isinstance(keys, list | tuple):
         text += f", {len(keys)} key{'s' * (len(keys) != 1)}"
     if how:
-        text += f", {str(how).replace('_', ' ')} first"
+        text += f", {_HOW.get(str(how), how)}"
     size = figure(target)
     return text if size is None else f"{text}, until {bytes_text(size)} are free"
 
