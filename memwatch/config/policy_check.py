@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
-from math import isfinite
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct, structs
@@ -84,6 +83,8 @@ _ABOVE_ZERO = re.compile(
     rf"|pause\.longest_s|pressure\.(some|full_.*)|{_RESOURCE})",
     re.DOTALL,
 )
+_MOST_S, _MOST_OF_ALL = 1e9, 1e18
+"""So that microseconds and bytes stay what 64 bits hold."""
 _MOST = {"disk_reserve_bytes": 1_000_000_000, "pressure.some": 100.0, "pressure.full_": 100.0}
 
 
@@ -128,8 +129,9 @@ def steps_of(policy: Policy) -> Iterator[tuple[str, tuple[Action, ...]]]:
 
 def _out_of_range(key: str, value: float) -> str | None:
     name = key.rpartition(".")[2]
-    if not isfinite(value) or value < 0:
-        return f"{key} must be a number from 0, not {value:g}"
+    bound = _MOST_S if name.endswith("_s") else _MOST_OF_ALL
+    if not 0 <= value <= bound:  # nor is nan
+        return f"{key} must be a number from 0 to {bound:g}, not {value:g}"
     if value == 0 and _ABOVE_ZERO.fullmatch(key):
         return f"{key} must be above 0"
     if key == "pause.lease_s" and value < 1:

@@ -27,6 +27,9 @@ Trust = Literal["any", "user", "run"]
 it belongs to them or to root, and not everybody can write it · run: it lies in an agent's folder,
 so it is no link, belongs to us, and nobody else can write it (F47)."""
 
+_MOST_DIGITS = 18
+"""Of a whole number: more do not fit where it is reckoned with."""
+
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 _TAG = "tag:yaml.org,2002:"
 
@@ -143,13 +146,18 @@ class _Loader(yaml.SafeLoader):
 
 
 def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node).replace("_", ""))
+    digits = str(loader.construct_scalar(node)).replace("_", "")
+    if len(digits) <= _MOST_DIGITS:
+        return int(digits)
+    raise yaml.constructor.ConstructorError(
+        None, None, "a number beyond all bounds", node.start_mark
+    )
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
     """Return a number; `50e6` is a whole one, so that it may be a number of bytes."""
     number = loader.construct_yaml_float(node)
-    whole = "e" in node.value.lower() and number.is_integer()
+    whole = "e" in node.value.lower() and number.is_integer() and abs(number) < 10**_MOST_DIGITS
     return int(number) if whole else number
 
 
