@@ -54,8 +54,10 @@ class RunState:
         self.best = ""
         self.steps = 0
         self.saved = CheckpointFold()
-        self.asked: dict[str, str] = {}
-        """Who asked for a checkpoint, by its id; the others were due."""
+        self.asked: dict[str, tuple[str, str]] = {}
+        """Who asked for a checkpoint, and the id of the request, by its own id; others were due."""
+        self.spans: dict[str, tuple[int, int]] = {}
+        """First and last record of each purge that was asked for, by the id of the request."""
         self._switches: dict[str, tuple[int, float]] = {}
         self.purges: list[Purge] = []
         """The newest."""
@@ -211,13 +213,18 @@ class RunState:
                 oldest = next(iter(self.commands))
                 del self.commands[oldest]
                 self._at.pop(f"command {oldest}", None)
-        self._checkpoint_asked(record)
+                self.spans.pop(oldest, None)
+        if name in self.commands and record.text("op") == "purge":
+            first, last = self.spans.get(name, (record.lsn, record.lsn))
+            self.spans[name] = (min(first, record.lsn), max(last, record.lsn))
+        self._checkpoint_asked(record, name)
 
-    def _checkpoint_asked(self, record: Record) -> None:
+    def _checkpoint_asked(self, record: Record, name: str) -> None:
         result = record.members.get("result")
         made = result.get("id") if isinstance(result, dict) else None
         if record.text("op") == "checkpoint" and isinstance(made, str):
-            self.asked[inert(made, 80)] = inert(record.text("origin", "operator"), 20)
+            origin = inert(record.text("origin", "operator"), 20)
+            self.asked[inert(made, 80)] = (origin, name)
             if len(self.asked) > _KEPT_CHECKPOINTS:
                 del self.asked[next(iter(self.asked))]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+from memwatch.domain.command import CommandInfo, CommandState
 from memwatch.domain.intervention import Intervention
-from tests.builders import tiers
-from tests.runtime.watched import MB, Watched
+from tests.builders import T0_US, tiers
+from tests.runtime.watched import MB, S, Watched
 
 
 def retain(watched: Watched, tier: str = "recent", freed: int = 3 * MB) -> None:
@@ -119,3 +122,65 @@ def test_there_are_never_more_than_sixteen_rows() -> None:
         watched.say("checkpoint.commit", id=f"c{number}", kind=kind, bytes=1)
         shown(watched)
     assert len(shown(watched)) == 16
+
+
+def asked(op: str, state: str = "done", **members: Any) -> CommandInfo:
+    told: dict[str, Any] = {"id": f"c-{op}", "asked_us": T0_US, "changed_us": T0_US + S, **members}
+    return CommandInfo(op=op, state=cast("CommandState", state), **told)
+
+
+def test_who_asked_for_a_purge_and_why_is_told_by_the_ledger() -> None:
+    watched = Watched()
+    watched.begin()
+    watched.say("purge.end", tier="recent", cause="operator", entries=1)
+    watched.say("command", id="c-purge", op="purge", state="accepted")
+    watched.say("purge.end", tier="recent", cause="operator", entries=2)
+    watched.say("purge.end", tier="history", cause="retention", entries=2)
+    watched.say("command", id="c-purge", op="purge", state="done")
+    watched.say("checkpoint.commit", id="k1", kind="full")
+    watched.say("command", id="c-save", op="checkpoint", state="done", result={"id": "k1"})
+    ledger = (
+        asked("purge", by="ctl", why="room for the night"),
+        asked("checkpoint", id="c-save", by="dashboard"),
+    )
+    rows = watched.snapshot(commands=ledger).interventions
+    told = [(row.action, row.tier, row.by, row.why) for row in rows]
+    assert sorted(told) == [
+        ("checkpoint full", "", "dashboard", "asked"),
+        ("purge", "history", "", "retention"),
+        ("purge", "recent", "", "operator"),
+        ("purge", "recent", "ctl", "room for the night"),
+    ]
+
+
+def test_what_the_log_tells_of_in_no_other_way_is_told_by_the_ledger() -> None:
+    watched = Watched()
+    watched.begin()
+    ledger = (
+        asked("pause", by="engine", origin="engine", why="memory 76%"),
+        asked("read_only", "running", id="c-2"),
+        asked("purge", "refused", id="c-3", detail="no such tier"),
+        asked("checkpoint", id="c-4"),
+        asked("purge", id="c-5", dry_run=True),
+        asked("engine.mode", id="c-6"),
+        asked("note", id="c-7"),
+    )
+    rows = watched.snapshot(commands=ledger).interventions
+    told = {(row.action, row.state, row.by, row.why) for row in rows}
+    assert told == {
+        ("pause", "done", "engine", "memory 76%"),
+        ("read-only", "running", "", ""),
+        ("purge", "refused", "", "no such tier"),
+    }
+
+
+def test_what_a_reclaim_freed_is_measured_of_the_whole_tree() -> None:
+    watched = Watched()
+    watched.begin()
+    watched.live(30, 100 * MB)
+    at_us = watched.clock.wall_us()
+    watched.live(30, 80 * MB)
+    ledger = (asked("reclaim", asked_us=at_us, changed_us=at_us + S, result={"freed_bytes": 9}),)
+    (row,) = watched.snapshot(commands=ledger).interventions
+    assert (row.before, row.after_10s, row.freed_bytes) == (100 * MB, 80 * MB, 20 * MB)
+    assert (row.claimed, row.duration_s) == (9, 1.0)

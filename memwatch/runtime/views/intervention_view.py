@@ -1,4 +1,4 @@
-"""Recorded purges and checkpoints with what they did, newest first.
+"""What was done about memory and what it did, newest first: by the log, and by the ledger.
 
 Purges by retention are routine, and many: while they follow each other in one tier they are one
 row. All else keeps rows of its own, so that what was measured stays in sight.
@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from memwatch.analytics.efficacy import Effect, measure
 from memwatch.analytics.told import Purge
+from memwatch.domain.command import CommandInfo
 from memwatch.domain.intervention import Intervention
 from memwatch.domain.snapshot import Checkpoint
+from memwatch.runtime.views.request_view import request_rows
 from memwatch.runtime.views.ring import Ring
 
 _S = 1_000_000
@@ -21,10 +25,13 @@ FOLLOWS_US = 60 * _S
 KEPT_SERIES = 5
 KEPT_PURGES = 5
 KEPT_CHECKPOINTS = 3
-"""Of each kind; with the two above never more than 16 rows."""
+"""Of each kind."""
+KEPT_ROWS = 16
+"""In all: the snapshot stays small."""
 _OVERLAP_US = (30 * _S, 12 * _S)
 """What is measured of an intervention: the time before it, and behind it."""
 _BY_GUARD = frozenset({"engine", "pressure"})
+_ASKED = frozenset({"engine", "operator"})
 
 
 class Series:
@@ -55,17 +62,35 @@ class InterventionView:
         """Those of any other cause."""
         self._overlapped: set[str] = set()
 
-    def newest(self, now_at_us: int) -> tuple[Intervention, ...]:
-        """Return the newest interventions, newest first, as known at an instant of the axis."""
+    def newest(
+        self, now_at_us: int, commands: tuple[CommandInfo, ...] = ()
+    ) -> tuple[Intervention, ...]:
+        """Return the newest interventions, newest first, as known at an instant of the axis.
+
+        `commands` are the requests of the ledger: they say who asked, and why.
+        """
         self._take_purges()
+        requests = {info.id: info for info in commands}
         found = [self._routine(series, now_at_us) for series in self._series]
-        found += [self._purge(purge, now_at_us) for purge in self._purges]
-        found += [self._checkpoint(one, now_at_us) for one in self._newest_checkpoints(now_at_us)]
+        for purge in self._purges:
+            row = self._purge(purge, now_at_us)
+            found.append(_asked_by(row, requests.get(self._request_of(purge))))
+        for one in self._newest_checkpoints(now_at_us):
+            _, asked = self._ring.state.asked.get(one.id, ("", ""))
+            found.append(_asked_by(self._checkpoint(one, now_at_us), requests.get(asked)))
+        found += request_rows(self._ring, commands, now_at_us)
         found.sort(key=lambda one: one.asked_at_us, reverse=True)
         kept = {one.id for one in found}
         self._settled = {name: one for name, one in self._settled.items() if name in kept}
         self._overlapped &= kept
-        return tuple(found)
+        return tuple(found[:KEPT_ROWS])
+
+    def _request_of(self, purge: Purge) -> str:
+        """Return the request that a purge belongs to: the one that was being carried out."""
+        if purge.cause not in _ASKED:
+            return ""
+        spans = self._ring.state.spans.items()
+        return next((name for name, (first, last) in spans if first < purge.lsn < last), "")
 
     def _take_purges(self) -> None:
         for purge in self._ring.state.purges:
@@ -186,7 +211,7 @@ class InterventionView:
         if name in self._settled:
             return self._settled[name]
         done = self._ring.state.checkpoint_at[checkpoint.id]
-        asked_by = self._ring.state.asked.get(checkpoint.id, "")
+        asked_by, _ = self._ring.state.asked.get(checkpoint.id, ("", ""))
         took_us = round((checkpoint.duration_s or 0.0) * 1e6)
         done_at_us = self._ring.axis_of(done)
         effect = self._measure("memory", done_at_us - took_us, done_at_us, now_at_us)
@@ -217,6 +242,10 @@ class InterventionView:
         if effect.after_10min is not None:
             self._settled[one.id] = one
         return one
+
+
+def _asked_by(row: Intervention, info: CommandInfo | None) -> Intervention:
+    return row if info is None else replace(row, by=info.by, why=info.why or row.why)
 
 
 def _origin(cause: str) -> str:

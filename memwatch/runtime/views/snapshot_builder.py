@@ -96,7 +96,7 @@ class SnapshotBuilder:
                 checkpoints, next_fits=_next_fits(checkpoints, disk, settings.disk_critical_bytes)
             ),
             recovery=self._checkpoints.recovery(now.at_us, facts.drill),
-            interventions=self._interventions.newest(now.at_us),
+            interventions=self._interventions.newest(now.at_us, facts.commands),
             commands=facts.commands[-_COMMANDS_SHOWN:],
             disk=disk,
             processes=processes,
