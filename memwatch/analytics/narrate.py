@@ -165,8 +165,8 @@ def _retention(record: Record) -> Told:
 
 def _command(record: Record) -> Told | None:
     state = inert(record.text("state", "?"), 12)
-    if state in ("accepted", "running"):
-        return None
+    if state in ("accepted", "running") or record.members.get("dry_run") is True:
+        return None  # on its way, or nothing was done
     text = f"{inert(record.text('op', '?'), 30)} {state}"
     detail = inert(record.text("detail"), 80)
     severity: Severity = "notice" if state == "done" else "warning"

@@ -105,6 +105,8 @@ def _intervention(record: Record) -> Told | None:
     state = inert(record.text("state", "?"), 12)
     if state not in ("asked", "failed", "expired", "unknown"):
         return None
+    if record.members.get("dry_run") is True and state == "asked":
+        return None  # a person looks what would be done
     who = inert(record.text("by") or record.text("origin"), 24)
     text = f"{inert(record.text('what') or record.text('op', '?'), 60)} {state} ({who})"
     if record.members.get("dry_run") is True:

@@ -144,6 +144,8 @@ def test_one_line_and_how_grave_it_is(
         ("alert", {"state": "stands", "text": "memory"}),
         ("alert", {"state": "cleared", "text": "memory", "moot": True}),
         ("viewer", {"state": "came"}),
+        ("intervention", {"state": "asked", "op": "purge", "dry_run": True}),
+        ("command", {"state": "done", "op": "purge", "dry_run": True}),
     ],
 )
 def test_what_other_records_tell_is_not_told_twice(kind: str, members: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ def test_a_run_at_work() -> None:
     assert (run.state, run.phase, run.experiment) == ("running", "exploration", 3)
     assert run.uptime_s == 30
     assert run.ended_us is None
-    assert run.ops == ("checkpoint", "leak")
+    assert run.ops == ("checkpoint", "leak", "pause", "read_only"), "holds need no word"
     assert snapshot.t_us == watched.clock.wall_us()
     assert snapshot.progress.last_step_s == 0
     assert snapshot.tiers[0].bytes == 50 * MB

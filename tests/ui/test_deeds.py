@@ -172,12 +172,12 @@ def test_breakers_and_the_stop_file_are_said_where_the_mode_is_chosen() -> None:
     assert found.choices[1].command.op == "engine.reset"
 
 
-def test_what_may_be_typed_is_the_run_directory_or_the_run_id_shortest_first() -> None:
+def test_what_may_be_typed_is_the_run_id_or_the_name_of_its_directory() -> None:
     snapshot = snapshot_of()
     run = replace(snapshot.run, path="/runs/night-7", id="run-0f3a-night-7")
     found = deed("end", replace(snapshot, run=run))
     assert isinstance(found, Question)
-    assert found.names == ("night-7", "run-0f3a-night-7")
+    assert found.names == ("run-0f3a-night-7", "night-7")
     hostile = replace(snapshot.run, path="/runs/a\x1b[2J", id="run-0f3a")
     found = deed("end", replace(snapshot, run=hostile))
     assert isinstance(found, Question)

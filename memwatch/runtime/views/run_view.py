@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from memwatch.analytics.told import Instant
@@ -13,6 +15,8 @@ from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.ring import Ring
 
 _OPS_SHOWN = 32
+_HOLDS = ("pause", "read_only")
+"""What every agent that listens honours besides, without stating it."""
 _MODES: dict[str, RunState] = {
     "draining": "draining",
     "paused": "paused",
@@ -67,7 +71,7 @@ class RunView:
             uptime_s=max(now.at_us - began_us, 0) / 1e6 if started.t_us else 0.0,
             end_reason=reason,
             switches={} if end else state.switches,
-            ops=() if end else tuple(inert(op, 60) for op in list(manifest.ops)[:_OPS_SHOWN]),
+            ops=() if end else _ops(manifest.ops),
         )
         return run, now
 
@@ -89,3 +93,8 @@ class RunView:
 
     def _age_s(self, instant: Instant, now_at_us: int) -> float:
         return max(now_at_us - self._ring.axis_of(instant), 0) / 1e6
+
+
+def _ops(stated: Iterable[str]) -> tuple[str, ...]:
+    shown = (inert(op, 60) for op in islice(stated, _OPS_SHOWN))
+    return tuple(dict.fromkeys((*shown, *_HOLDS)))

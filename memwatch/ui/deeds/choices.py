@@ -41,14 +41,17 @@ def choice(
 
 
 def names_of(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the names of a run that may be typed, the shorter to type first."""
+    """Return the names of a run that may be typed: its id, as the header shows it, its directory.
+
+    One that nobody could type is left out.
+    """
     run = snapshot.run
-    names = dict.fromkeys(
+    names = dict.fromkeys((run.id, PurePath(run.path).name))
+    return tuple(
         name
-        for name in (PurePath(run.path).name, run.id)
+        for name in names
         if name.isprintable() and name == name.strip() and 0 < len(name) <= NAME_CELLS
     )
-    return tuple(sorted(names, key=len))
 
 
 def of_run(snapshot: Snapshot) -> str:
