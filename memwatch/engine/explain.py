@@ -81,11 +81,15 @@ def left(resource: ResourceFacts, share: float, move: Move, bounds: Bounds) -> s
     return f"{usage_text(resource, share)}{under} {move.how} (exit.{move.before}): {move.after}"
 
 
-def pressing(resource: ResourceFacts, share: float, level: Level, bounds: Bounds) -> str:
-    """Say why a level that lasts still calls for a plan."""
+def pressing(
+    resource: ResourceFacts, share: float, level: Level, bounds: Bounds, over_s: float
+) -> str:
+    """Say why a level that lasts still calls for a plan; `over_s`: for how long it is reached."""
     place = rank(level) - 1
     at, end = bounds.enter[place], bounds.leave[place]
-    over = f", over {points_text(at)}" if at is not None and share >= at else ", under pressure"
+    over = ", and its group stalls (pressure)"
+    if at is not None and share >= at:
+        over = f", over {points_text(at)}" + (f" for {duration_text(over_s)}" if over_s else "")
     left_at = f"; under {points_text(end)} it would not" if end is not None else ""
     return f"{usage_text(resource, share)}{over} ({rule_of(resource.name, level)}){left_at}"
 

@@ -28,7 +28,7 @@ _GENTLE = ("warn", "intervene")
 def begin(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
     """Take up a plan; one that is in its way ends."""
     if state.plan is not None:
-        state = end(state, turn, "expired", f"pre-empted by {plan.level}")
+        state = end(state, turn, "expired", f"pre-empted by {plan.level}", cools=False)
     if state.last is not None and state.last.effect == "pending":
         state = replace(state, last=replace(state.last, effect="unmeasured"))
     if turn.facts.mode == "ask":
@@ -62,7 +62,8 @@ def go_on(state: EngineState, turn: Turn) -> EngineState:
         if plan.at < len(plan.steps):
             recovered = _recovered(state, turn, plan)
             if recovered:
-                return end(replace(state, plan=plan), turn, _outcome(plan), recovered)
+                state = replace(state, plan=plan)
+                return end(state, turn, _outcome(plan), recovered, cools=False)
             if not _may_ask(turn, plan):
                 return replace(state, plan=plan)
             plan = _ask(turn, plan)
@@ -71,8 +72,13 @@ def go_on(state: EngineState, turn: Turn) -> EngineState:
     return state
 
 
-def end(state: EngineState, turn: Turn, outcome: CommandState, detail: str) -> EngineState:
-    """End the plan in flight: take back what was not begun, cool down, measure where it pays."""
+def end(
+    state: EngineState, turn: Turn, outcome: CommandState, detail: str, *, cools: bool = True
+) -> EngineState:
+    """End the plan in flight: take back what was not begun, cool down, measure where it pays.
+
+    `cools` says whether a plan that was never begun holds the next one back as well.
+    """
     plan = state.plan
     if plan is None:
         return state
@@ -93,8 +99,9 @@ def end(state: EngineState, turn: Turn, outcome: CommandState, detail: str) -> E
     )
     turn.tell(plan, plan.detail or f"all {len(plan.steps)} steps done")
     state = replace(state, plan=None, last=plan)
-    if plan.rule.startswith("outlook."):
-        return state  # it has a pace of its own
+    begun = any(step.asked_us for step in plan.steps)
+    if plan.rule.startswith("outlook.") or not (begun or cools):
+        return state
     return cooldown.begin(state, turn.policy, plan.resource, plan.level, turn.now.m_us)
 
 
@@ -138,7 +145,7 @@ def _started(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
                 state, turn, "expired", f"nobody answered in {turn.policy.ask_s:g} s (ask_s)"
             )
         recovered = _recovered(state, turn, plan)
-        return end(state, turn, "expired", recovered) if recovered else state
+        return end(state, turn, "expired", recovered, cools=False) if recovered else state
     before = turn.usage(plan.resource)
     going = replace(plan, state="asked", at=0, before_bytes=before)
     first = next((n for n, step in enumerate(plan.steps) if step.state == "proposed"), None)

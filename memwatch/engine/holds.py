@@ -10,12 +10,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from memwatch.config.policy import Action
-from memwatch.domain.command import FINAL_STATES
 from memwatch.domain.control import Hold
 from memwatch.domain.level import Level, rank
 from memwatch.domain.units import duration_text
 from memwatch.engine import cooldown, flight, plans
-from memwatch.engine.state import EngineState, PauseState
+from memwatch.engine.state import EngineState, PauseStage, PauseState
 from memwatch.engine.turn import Turn
 
 OWNER = "engine"
@@ -43,6 +42,8 @@ def mind(state: EngineState, turn: Turn) -> EngineState:
     if _is_left(state, turn, pause):
         why = f"{pause.resource} left {pause.level} for {state.level(pause.resource)}: resume"
         return _release(state, turn, why, f"exit.{pause.level}")
+    if pause.stage == "ends":
+        return _release(state, turn, "a pause that does not help ends", "pause.then")
     return _mind_length(state, turn, pause)
 
 
@@ -86,46 +87,46 @@ def _is_left(state: EngineState, turn: Turn, pause: PauseState) -> bool:
 def _mind_length(state: EngineState, turn: Turn, pause: PauseState) -> EngineState:
     """Escape from a pause without end: reclaim once more, then do as the policy says."""
     rule = turn.policy.pause
-    if pause.given_up or state.plan is not None or turn.after_s(pause.since_m_us) < rule.longest_s:
+    lasted_s = turn.after_s(pause.since_m_us)
+    busy = state.plan is not None or (state.last is not None and state.last.effect == "pending")
+    if pause.stage == "stays" or busy or lasted_s < rule.longest_s:
         return state
-    if pause.relief_m_us is None:
-        why = (
-            f"paused for {duration_text(rule.longest_s)} (pause.longest_s) and {pause.resource} "
-            f"is still at {state.level(pause.resource)}: reclaiming once more, then {rule.then}"
-        )
+    lasted = f"paused for {duration_text(lasted_s)}"
+    still = f"{pause.resource} is still at {state.level(pause.resource)}"
+    if pause.stage == "helps":
+        why = f"{lasted} (pause.longest_s), {still}: reclaiming once more, then {rule.then}"
         turn.say("shout", why, "pause.longest_s", level=pause.level, resource=pause.resource)
-        state = replace(state, pause=replace(pause, relief_m_us=turn.now.m_us))
+        state = _at_stage(state, pause, "relief")
         return _plan(state, turn, pause, _RELIEF, "pause.longest_s", why)
-    last = state.last
-    if last is not None and last.rule == "pause.longest_s":
-        if last.effect == "pending":
-            return state
-        if last.effect == "effective":  # it moves again: another full length before giving up
-            again = replace(pause, relief_m_us=None, since_m_us=turn.now.m_us)
-            return replace(state, pause=again)
-    return _give_up(state, turn, pause)
+    if _helped(state, pause, rule.longest_s):
+        again = replace(pause, stage="helps", since_m_us=turn.now.m_us)
+        return replace(state, pause=again)  # it moves: another whole length before giving up
+    if pause.stage == "relief" and rule.then == "abort":
+        why = f"{lasted}, {still} after reclaiming: abort (pause.then)"
+        return _plan(_at_stage(state, pause, "abort"), turn, pause, _ABORT, "pause.then", why)
+    return _give_up(state, turn, pause, f"{lasted}, {still} after reclaiming")
 
 
-def _give_up(state: EngineState, turn: Turn, pause: PauseState) -> EngineState:
-    then = turn.policy.pause.then
-    why = f"reclaiming did not help after {duration_text(turn.after_s(pause.since_m_us))} of pause"
-    state = replace(state, pause=replace(pause, given_up=then != "abort" or _aborted(state)))
-    if then == "abort" and not _aborted(state):
-        made = _plan(state, turn, pause, _ABORT, "pause.then", f"{why}: abort (pause.then)")
-        if made.plan is not None:
-            return made
-        state = replace(state, pause=replace(pause, given_up=True))
-    if then == "keep":
-        turn.say("shout", f"{why}: it stays (pause.then)", "pause.then", level=pause.level)
-        return state
-    why += ": it ends, memory is as high as before (pause.then)"
-    turn.say("shout", why, "pause.then", level=pause.level, resource=pause.resource)
-    state = cooldown.begin(state, turn.policy, pause.resource, pause.level, turn.now.m_us)
-    return _release(state, turn, why, "pause.then")
+def _helped(state: EngineState, pause: PauseState, longest_s: float) -> bool:
+    """Whether a plan that was made since the pause lasts too long had an effect."""
+    last, too_long_m_us = state.last, pause.since_m_us + longest_s * 1e6
+    return last is not None and last.made_m_us >= too_long_m_us and last.effect == "effective"
 
 
-def _aborted(state: EngineState) -> bool:
-    return state.last is not None and state.last.rule == "pause.then"
+def _give_up(state: EngineState, turn: Turn, pause: PauseState, why: str) -> EngineState:
+    level, resource = pause.level, pause.resource
+    if turn.policy.pause.then == "keep":
+        why += ": it stays until a person ends it (pause.then)"
+        turn.say("shout", why, "pause.then", level=level, resource=resource)
+        return _at_stage(state, pause, "stays")
+    why += ": it ends without having helped (pause.then)"
+    turn.say("shout", why, "pause.then", level=level, resource=resource)
+    state = cooldown.begin(state, turn.policy, resource, level, turn.now.m_us)
+    return _release(_at_stage(state, pause, "ends"), turn, why, "pause.then")
+
+
+def _at_stage(state: EngineState, pause: PauseState, stage: PauseStage) -> EngineState:
+    return replace(state, pause=replace(pause, stage=stage))
 
 
 def _plan(
@@ -142,16 +143,8 @@ def _plan(
 
 
 def _release(state: EngineState, turn: Turn, why: str, rule: str) -> EngineState:
-    """Ask for the end of the pause; again while it is not answered."""
-    told = turn.facts.commands.get(state.release_id)
-    waits = state.release_id and (told is None or told.state not in FINAL_STATES)
-    if waits and turn.after_s(state.release_m_us) < _ASK_AGAIN_S:
-        return state
-    if (
-        told is not None
-        and told.state in FINAL_STATES
-        and (turn.after_s(state.release_m_us) < _ASK_AGAIN_S)
-    ):
+    """Ask for the end of the pause; again while it is in force all the same."""
+    if state.release_id and turn.after_s(state.release_m_us) < _ASK_AGAIN_S:
         return state
     command_id = f"{turn.now.t_us:x}-resume"
     turn.say(

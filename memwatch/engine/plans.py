@@ -97,7 +97,9 @@ def _by_level(state: EngineState, turn: Turn, name: str) -> Call | None:
     rule = cooldown.rule_for(turn.policy, name, level)
     if not rule.steps:
         return None
-    why = explain.pressing(resource, share, level, bounds)
+    since = state.levels[name].over_m_us[rank(level) - 1]
+    over_s = turn.after_s(since) if since is not None else 0.0
+    why = explain.pressing(resource, share, level, bounds, over_s)
     return Call(level, path_of(name, level), why, rule.steps, name, slot(name, level))
 
 

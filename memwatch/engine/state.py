@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +14,10 @@ from memwatch.engine.hysteresis import LevelState
 from memwatch.engine.pressure import PressureState
 from memwatch.engine.soft_limit import SoftState
 
+PauseStage = Literal["helps", "relief", "abort", "ends", "stays"]
+"""helps: it may yet · relief: it lasted too long, reclaiming is tried once more · abort: then the
+experiment is aborted · ends: then it is released · stays: then it is left to a person."""
+
 
 class PauseState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pause of the engine's that is in force."""
@@ -22,10 +26,7 @@ class PauseState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: Level
     """The highest level seen while it lasts: what must be left for it to end."""
     resource: str = "memory"
-    relief_m_us: int | None = None
-    """When it was found not to help, and relief was tried once more."""
-    given_up: bool = False
-    """It lasted for too long, and what the policy says then was done."""
+    stage: PauseStage = "helps"
 
 
 class RetentionState(Struct, frozen=True, kw_only=True, omit_defaults=True):

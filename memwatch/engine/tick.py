@@ -18,7 +18,6 @@ from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn
 
 _PLANNING: tuple[EngineMode, ...] = ("shadow", "ask", "act")
-_ACTING: tuple[EngineMode, ...] = ("ask", "act")
 
 
 def tick(
@@ -50,19 +49,19 @@ def _changes(state: EngineState, turn: Turn) -> EngineState:
     """Mind what changed around us: the agent, or what the engine may do."""
     facts = turn.facts
     if state.start_id and facts.start_id and facts.start_id != state.start_id:
-        state = flight.end(state, turn, "unknown", "the agent began anew")
+        state = flight.end(state, turn, "unknown", "the agent began anew", cools=False)
         state = retention.forget(state)
     if turn.gone:
-        state = flight.end(state, turn, "unknown", f"the agent is gone ({facts.run_state})")
+        why = f"the agent is gone ({facts.run_state})"
+        state = flight.end(state, turn, "unknown", why, cools=False)
     if facts.mode == state.mode:
         return state
     plan = state.plan
     if plan is not None and (facts.mode not in _PLANNING or plan.dry != (facts.mode == "shadow")):
-        state = flight.end(
-            state, turn, "expired", f"withdrawn: the engine is switched to {facts.mode}"
-        )
-    if state.mode == "shadow" and facts.mode in _ACTING:
-        # What was only tried dry holds nothing back: a person has just armed the engine.
+        why = f"withdrawn: the engine is switched to {facts.mode}"
+        state = flight.end(state, turn, "expired", why, cools=False)
+    if state.mode == "shadow":
+        # What was only tried dry holds nothing back.
         state = retention.forget(replace(state, cooldowns={}, told={}, outlook_m_us=None))
     if facts.mode == "off":
         state = replace(state, told={}, ineffective={}, breakers={}, cooldowns={})
