@@ -43,6 +43,8 @@ ACTIONS = {
     "reset": Action("engine.reset"),
 }
 MODES = ("off", "observe", "shadow", "ask", "act")
+LIMITED = ("ask", "act")
+"""Modes that can be given for a time: after it the engine is in shadow."""
 HOWS = ("expired", "oldest", "least_accessed", "compress", "reclaim")
 KINDS = ("incremental", "full", "experiment")
 _SAID = {
@@ -117,6 +119,8 @@ def _mode_args(options: argparse.Namespace, now_us: int) -> dict[str, Any]:
         words = (word.strip() for text in options.allow for word in text.split(","))
         args["allow"] = [word.replace("-", "_") for word in words if word]
     if options.until_s:
+        if options.value not in LIMITED:
+            raise UsageError(f"--for goes with {_list(list(LIMITED))}, not with {options.value}")
         args["until_us"] = now_us + options.until_s * 1_000_000
     return args
 

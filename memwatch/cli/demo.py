@@ -11,12 +11,15 @@ import sys
 import time
 
 from memwatch.cli.amounts import amount, span
+from memwatch.cli.asking import ask
+from memwatch.cli.ctl_words import answer_object
 from memwatch.cli.dashboard import add_screen_options, require_terminal, show
 from memwatch.cli.status import exit_status
 from memwatch.cli.status_text import status_text
 from memwatch.config.locations import home
-from memwatch.domain.command import FINAL_STATES, Command, CommandInfo
+from memwatch.domain.command import FINAL_STATES, Command
 from memwatch.domain.errors import MemwatchError, SessionError, TargetError, UsageError
+from memwatch.domain.text import inert
 from memwatch.runtime.protocol.thin_client import status_json
 from memwatch.runtime.runs.attach import Attachment
 from memwatch.runtime.runs.target import newest_live
@@ -141,32 +144,15 @@ def _switch_leak(rate: float | None, *, as_json: bool = False) -> int:
     """Ask the running demo to leak, and wait for its answer; as JSON it is the request."""
     if rate is None or rate < 0:
         raise UsageError("name the rate in MB a minute, for example: memwatch demo leak 60")
-    session = Attachment(newest_live("demo")).connect()
-    try:
-        name = session.submit(Command(op="leak", args={"mb_per_min": rate}, why="memwatch demo"))
-        until = time.monotonic() + _LEAK_TIMEOUT_S
-        seq = 0
-        while time.monotonic() < until:
-            snapshot = session.latest(seq, 1.0)
-            if snapshot is None:
-                continue
-            seq = snapshot.seq
-            known = next((one for one in snapshot.commands if one.id == name), None)
-            if known is not None and known.state in FINAL_STATES:
-                _print_answer(known, as_json=as_json)
-                return int(known.state != "done")
-    finally:
-        session.close()
-    raise SessionError("the demo has not answered yet; `memwatch status` shows what it does")
-
-
-def _print_answer(known: CommandInfo, *, as_json: bool) -> None:
+    command = Command(op="leak", args={"mb_per_min": rate}, why="memwatch demo leak", by="demo")
+    known = ask(Attachment(newest_live("demo")), command, _LEAK_TIMEOUT_S)
+    if known.state not in FINAL_STATES:
+        raise SessionError("the demo has not answered yet; `memwatch status` shows what it does")
     if as_json:
-        members = ("id", "op", "state", "detail", "asked_us")
-        told = {name: getattr(known, name) for name in members} | {"done_us": known.changed_us}
-        print(json.dumps(told))
+        print(json.dumps(answer_object(known)))
     else:
-        print(f"leak {known.state}" + (f": {known.detail}" if known.detail else ""))
+        print(f"leak {known.state}" + (f": {inert(known.detail)}" if known.detail else ""))
+    return int(known.state != "done")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ from typing import Any
 
 from memwatch.cli.amounts import duration
 from memwatch.cli.asking import ask, status_of
-from memwatch.cli.ctl_request import MODES
+from memwatch.cli.ctl_request import LIMITED, MODES
 from memwatch.cli.engine_text import will_text
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command
@@ -76,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what makes no sense together; raises UsageError."""
-    if options.until_s and not options.mode:
-        raise UsageError("--for goes with --mode, for example: --mode act --for 8h")
+    if options.until_s and options.mode not in LIMITED:
+        raise UsageError("--for goes with --mode act or ask, for example: --mode act --for 8h")
     if options.stop and (options.mode or options.policy):
         raise UsageError("--stop ends a guard: it takes neither --mode nor --policy")
     if options.unit and options.until_s:
@@ -110,7 +110,7 @@ def _watch(path: Path, options: argparse.Namespace) -> int:
     ending = _signals_that_end_us()
     signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # all threads to come inherit this
     try:
-        guard = Guard(path, **({"policy": options.policy} if options.policy else {}))
+        guard = Guard(path, policy=options.policy)
     except LockHeldError as error:
         return _is_watched(path, options, error.pid)
     failures = _end_on(ending, guard.stop)

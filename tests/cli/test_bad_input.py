@@ -147,6 +147,7 @@ def test_what_may_not_be_read(stage: Stage, memwatch: Command, command: str, clo
         ["guard", "--stop"],
         ["guard", "--stop", "no-such-run"],
         ["guard", ".", "--for", "8h"],
+        ["guard", ".", "--mode", "shadow", "--for", "8h"],
         ["guard", ".", "--stop", "--mode", "act"],
         ["guard", ".", "--policy", "no-such-file"],
         ["guard", ".", "--unit", "--mode", "act", "--for", "8h"],

@@ -223,6 +223,7 @@ def test_resumed_but_held_by_somebody_else(memwatch: Command, hub: FakeHub, run_
         (["pause", "--tier", "recent"], "--tier does not go with pause, only with purge"),
         (["mode"], "name the mode of the engine, one of: off, observe, shadow, ask, act"),
         (["mode", "wild"], "name the mode of the engine"),
+        (["mode", "shadow", "--for", "8h"], "--for goes with ask and act, not with shadow"),
         (["pause", "more"], "a further word does not go with pause"),
         (["checkpoint", "--all"], "--all does not go with checkpoint, only with"),
         (["reset", "--dry-run"], "--dry-run does not go with reset"),

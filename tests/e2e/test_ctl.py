@@ -214,14 +214,14 @@ def test_a_unit_for_this_run(agent: Agent) -> None:
 def test_a_guard_in_the_foreground_takes_its_mode_and_policy(stage: Stage) -> None:
     puppet = stage.puppet("foreground")
     policy = stage.folder / "own.yaml"
-    policy.write_text("thresholds: {warn: 0.41}\n")
+    policy.write_text("thresholds: {hard: 0.97}\n")
     words = ["--mode", "ask", "--for", "2h", "--policy", str(policy)]
     guard = stage.guard(puppet.run_dir, *words)
     status = stage.wait_status(
         puppet.run_dir, lambda s: s["engine"]["mode"] == "ask", "the mode to be set"
     )
     assert status["engine"]["until_us"] is not None
-    assert status["limits"]["warn"] == 0.41
+    assert status["limits"]["hard_share"] == 0.97
     assert str(policy) in status["engine"]["policy"]
     again = stage.cli("guard", str(puppet.run_dir), "--mode", "shadow")
     assert (again.returncode, again.stderr) == (0, "")
