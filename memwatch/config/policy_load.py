@@ -49,6 +49,8 @@ SET_FILE = "policy.yaml"
 """What `memwatch policy set` wrote for a run, in what the guard keeps of it."""
 
 _MOST_TOLD = 3
+_PHASE_WIDTH = 20
+"""A phase is known by so many characters of its name (analytics.run_state)."""
 
 
 class PolicyBook(Struct, frozen=True, kw_only=True):
@@ -72,7 +74,10 @@ class PolicyBook(Struct, frozen=True, kw_only=True):
 
     def of(self, phase: str | None) -> Policy:
         """Return the policy for a phase as the agent declares it; None for none."""
-        return self.base if phase is None else self.phases.get(phase, self.base)
+        if phase is None or phase in self.phases:
+            return self.base if phase is None else self.phases[phase]
+        cut = (own for name, own in self.phases.items() if inert(name, _PHASE_WIDTH) == phase)
+        return next(cut, self.base)
 
     @property
     def origin(self) -> str:

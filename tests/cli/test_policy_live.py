@@ -49,3 +49,11 @@ def test_a_changed_policy_is_taken_over_while_the_guard_runs(stage: Stage) -> No
     assert warn(mended) == 0.6
     shown = json.loads(stage.cli("policy", run, "--phase", "accumulation", "--json").stdout)
     assert shown["values"]["thresholds.warn"] == {"value": 0.62, "source": f"{path} line 1"}
+
+
+def test_a_run_that_nobody_watches_is_shown_by_its_policy(stage: Stage) -> None:
+    puppet = stage.puppet()
+    run = str(puppet.run_dir)
+    assert stage.cli("policy", "set", run, "thresholds.warn=0.65").returncode == 0
+    status = json.loads(stage.cli("status", run, "--json").stdout)
+    assert status["limits"]["warn"] == 0.65

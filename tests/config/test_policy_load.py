@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs, to_builtins
 
+from memwatch.analytics.run_state import RunState
 from memwatch.config.load import load_profile, profile_names
 from memwatch.config.policy import Action, Policy
 from memwatch.config.policy_load import load_policy, usable_policy
@@ -19,6 +20,7 @@ from memwatch.config.schema import Profile
 from memwatch.config.shape import leaves
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.policy import KEEP, Keep
+from tests.builders import record
 from tests.config.layers import ORDER, Layers, some_layers, written
 
 
@@ -170,6 +172,14 @@ def test_a_key_with_nothing_under_it_says_nothing(layers: Layers) -> None:
     assert layers.load().base == Policy()
     layers.write("config", "policy:\n")
     assert layers.load().base == Policy()
+
+
+def test_a_phase_with_a_long_name_is_known_as_a_run_knows_it(layers: Layers) -> None:
+    state = RunState()
+    name = "a very long name of a phase"
+    layers.write("set", f"phases: {{{name}: {{limit_bytes: 9}}}}\n")
+    state.fold([record(1, "experiment.begin", 0, x=1, phase=name)])
+    assert layers.load().of(state.phase).limit_bytes == 9
 
 
 def test_off_and_on_are_words(layers: Layers) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from memwatch.config.load import named_profile
 from memwatch.config.locations import run_home
+from memwatch.config.policy_load import usable_policy
 from memwatch.domain.clock import Clock, SystemClock
+from memwatch.domain.control import EngineInfo
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.record import Batch, Fault
 from memwatch.domain.snapshot import GuardInfo, Limit, Snapshot
@@ -77,7 +79,19 @@ class Look:
             not_recording_why=guard_silent or ("no guard watches this run" if alive else ""),
         )
         drill = read_drill(run_home(self._key))
-        facts = GuardFacts(guard=guard, limits=limits, watch="polling", drill=drill, alive=alive)
+        book, error = usable_policy(
+            self.profile, run_dir=self.opened.path, run_home=run_home(self._key)
+        )
+        facts = GuardFacts(
+            guard=guard,
+            limits=limits,
+            watch="polling",
+            drill=drill,
+            alive=alive,
+            policy=book.of(self.ring.state.phase),
+            policy_source=book.origin,
+            engine=EngineInfo(mode="off", policy=book.origin, policy_error=error),
+        )
         return SnapshotBuilder(run, self.profile, self.ring, self.clock).build(1, facts)
 
     @property
