@@ -259,3 +259,26 @@ def test_a_mode_outlives_the_guard_that_is_killed(stage: Stage) -> None:
     assert f"{attachment.guard_pid} acts" in stage.cli("ls").stdout
     assert stage.cli("guard", "--stop", str(puppet.run_dir)).returncode == 0
     puppet.end()
+
+
+def test_a_test_notice_really_arrives_before_bed() -> None:
+    with Stage() as alone:
+        told = alone.folder / "told"
+        config = alone.folder / "config" / "memwatch" / "config.yaml"
+        config.write_text(
+            f"notify: {{channels: [{{kind: command, argv: [touch, '{told}']}}, {{kind: json, "
+            "url: 'http://127.0.0.1:9/hush-hush'}], retries: 0}\n"
+        )
+        agent = Agent(alone, "notified")
+        assert alone.cli("guard", str(agent.run_dir), "--detach").returncode == 0
+        untested = alone.cli("tonight", str(agent.run_dir)).stdout
+        assert "command was never tested" in untested
+        done = alone.cli("tonight", str(agent.run_dir), "--test-notify", "--json")
+        assert told.exists()
+        texts = [
+            one["text"] for one in json.loads(done.stdout)["checks"] if one["name"] == "notify"
+        ]
+        assert texts[0].startswith("command got a test through ")
+        assert texts[1].startswith("json failed: ")
+        assert "hush" not in done.stdout, "an address may hold a secret"
+        agent.end()

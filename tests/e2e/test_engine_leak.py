@@ -33,6 +33,15 @@ RATE = 500
 ROOMY = 1_000 * MB
 """What the demo itself goes by where the kernel enforces the limit: it would stop before."""
 
+NO_PAUSE_BEFORE = """
+thresholds: {emergency: 0.85, hard: 0.98}
+levels:
+  warn: {escalate: []}
+  intervene: {steps: [{op: checkpoint}], escalate: []}
+  emergency: {cooldown_s: 5}
+"""
+"""Nothing holds the leak up before it is an emergency; a second of it is 5% of the limit."""
+
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
@@ -122,8 +131,7 @@ def test_an_emergency_costs_one_experiment_and_not_the_run(
     group: EnforcedLimit | None, stage: Stage
 ) -> None:
     demo = Demo(stage, group, "--leak", str(RATE), "--leak-in", "cache")
-    only_warned = "levels: {intervene: {steps: [{op: checkpoint}]}, emergency: {cooldown_s: 5}}"
-    demo.watch(only_warned)
+    demo.watch(NO_PAUSE_BEFORE)
     plan = wait_plan(stage, demo.run_dir, "emergency", is_over, "what is done in an emergency")
     assert steps_of(plan) == {
         "abort_experiment": "done",
