@@ -90,10 +90,10 @@ class ControlFolder:
             try:
                 _write(tmp, draft, text)
                 put(draft, name, src_dir_fd=tmp, dst_dir_fd=target)
-                os.fsync(target)
             finally:
                 with suppress(OSError):
                     os.unlink(draft, dir_fd=tmp)
+            _sync(target)
 
     def read(self, folder: str, name: str) -> bytes:
         """Read a small file that nobody else could have written."""
@@ -104,7 +104,7 @@ class ControlFolder:
         """Remove a name for good; what it links to stays."""
         with self.open(folder) as opened:
             os.unlink(name, dir_fd=opened)
-            os.fsync(opened)
+            _sync(opened)
 
     def names(self, folder: str) -> list[str]:
         """Return what lies in a folder, in order; hidden names are drafts."""
@@ -160,6 +160,12 @@ def _check(folder: int, shown: str) -> None:
     found = os.fstat(folder)
     if found.st_uid != os.geteuid() or found.st_mode & _OTHERS_WRITE:
         raise PermissionError(errno.EPERM, f"{shown} is not a folder that only we may write")
+
+
+def _sync(folder: int) -> None:
+    """Have names outlive a power loss, if the disk lets us: what was done is done without it."""
+    with suppress(OSError):
+        os.fsync(folder)
 
 
 def _sweep(tmp: int, before_us: int) -> None:

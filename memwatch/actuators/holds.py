@@ -91,10 +91,10 @@ class HoldKeeper:
             for name, owner, file in list(self._on_disk()):
                 hold_id = file.id if file else ""
                 if parse_hold_name(name) == (owner, op) and chosen(owner, hold_id):
-                    self._kept.pop(name, None)
                     with suppress(FileNotFoundError):
                         self._folder.remove(HOLD, name)
-                    released.append(hold_id)
+                    ours = self._kept.pop(name, None)
+                    released.append(hold_id or (ours.file.id if ours else ""))
         for name, kept in list(self._kept.items()):  # somebody took its file away before
             if kept.file.op == op and chosen(kept.owner, kept.file.id):
                 del self._kept[name]
@@ -105,9 +105,9 @@ class HoldKeeper:
         """Take back a hold that was not seen yet."""
         for name, kept in self._kept.items():
             if kept.file.id == hold_id:
-                del self._kept[name]
                 with suppress(FileNotFoundError):
                     self._folder.remove(HOLD, name)
+                del self._kept[name]
                 return True
         return False
 
