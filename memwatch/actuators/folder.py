@@ -147,6 +147,8 @@ def handing_over(what: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise MemwatchError(f"{what} is too long: {error}") from None
+    except (TypeError, RecursionError) as error:  # what no JSON holds
+        raise MemwatchError(f"{what} cannot be written down: {error}") from None
     except OSError as error:
         why = error.strerror or str(error)
         raise MemwatchError(f"{what} cannot be handed over: {why}") from None

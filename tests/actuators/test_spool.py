@@ -83,6 +83,15 @@ def test_a_command_that_is_too_long_is_not_handed_over(agent: AgentSpool, spool:
     assert agent.names("new") == []
 
 
+@pytest.mark.parametrize("value", [object(), msgspec.msgpack.Ext(1, b"x"), {1j: 2}])
+def test_what_no_json_holds_is_not_handed_over(
+    agent: AgentSpool, spool: Spool, value: object
+) -> None:
+    with pytest.raises(MemwatchError, match="cannot be written down"):
+        publish(spool, command=Command(op="note", args={"it": value}))
+    assert agent.names("new") == []
+
+
 def test_a_run_without_a_spool_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(MemwatchError, match="cannot be handed over: No such file"):
         publish(Spool(ControlFolder(tmp_path, RUN_ID)))

@@ -166,6 +166,17 @@ def test_the_guard_does_its_own_operations(bench: Bench) -> None:
     assert bench.agent.names("new") == []
 
 
+def test_an_operation_of_the_guard_with_a_defect_comes_to_an_end(bench: Bench) -> None:
+    def serve(_: Command) -> str:
+        raise RuntimeError("a defect")
+
+    bench.ledger.serve("note", serve)
+    with pytest.raises(RuntimeError, match="a defect"):
+        bench.ledger.submit(Command(op="note"))
+    assert not bench.ledger.waiting
+    assert bench.ledger.newest()[0].state == "failed"
+
+
 def test_an_agent_cannot_take_an_operation_of_the_guard(bench: Bench) -> None:
     bench.ledger.serve("note", lambda _: "")
     bench.ledger.submit(Command(op="note"))

@@ -127,8 +127,7 @@ class Ledger:
         if not written and by_engine:
             self._move(name, "refused", "guard.wal cannot be written, so nothing is done by itself")
         elif own is not None:
-            trouble = own(command)
-            self._move(name, "failed" if trouble else "done", inert(trouble, DETAIL))
+            self._do(name, own, command)
         else:
             if not written:
                 self._note(name, f"not recorded ({self._recorder.why})")
@@ -274,6 +273,14 @@ class Ledger:
         if info.state != "asked" and waited_us > request.ttl_us + DEADLINE_US:
             return Answer(state="unknown", detail="the agent began and did not say how it ended")
         return None
+
+    def _do(self, name: str, own: OwnOperation, command: Command) -> None:
+        try:
+            trouble = own(command)
+        except BaseException:
+            self._move(name, "failed", "the guard failed at it; its guard.log says more")
+            raise
+        self._move(name, "failed" if trouble else "done", inert(trouble, DETAIL))
 
     def _note(self, name: str, note: str) -> None:
         with self._lock:
