@@ -74,8 +74,16 @@ def asked_words(op: str, args: Mapping[str, Any]) -> str:
 
 
 def owner_words(owner: str) -> str:
-    """Return whose hold it is."""
-    return "the guard" if owner == "engine" else inert(owner, 24)
+    """Return whose hold it is; a viewer that gave no name is some person's."""
+    return _OWNERS.get(owner) or inert(owner, 24)
+
+
+_OWNERS = {"engine": "the guard", "operator": "a person", "keep": "a person"}
+
+
+def reason_words(hold: Hold) -> str:
+    """Return why it holds; that a person pressed a key says nothing more."""
+    return "" if hold.reason.startswith("key ") else inert(hold.reason, 120)
 
 
 def hold_words(hold: Hold, now_us: int) -> str:
@@ -91,7 +99,7 @@ def hold_words(hold: Hold, now_us: int) -> str:
     if not hold.effective:
         parts.append("asked, the agent has not said yet")
     words = ", ".join(parts)
-    return f"{words}: {inert(hold.reason, 120)}" if hold.reason else words
+    return f"{words}: {why}" if (why := reason_words(hold)) else words
 
 
 def step_words(step: Step) -> str:

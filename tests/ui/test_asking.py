@@ -29,8 +29,8 @@ async def test_a_pause_is_asked_for_and_shown_only_when_the_agent_says_so() -> N
         clock.advance_s(2)
         await settle(pilot, lambda: "pause accepted 2s" in screen_text(app))
         clock.advance_s(2)
-        await settle(pilot, lambda: "pause → paused (agent) after 4.0s" in screen_text(app))
-        assert "PAUSED by keep since 08:00  (Z: release)" in screen_text(app)
+        await settle(pilot, lambda: "pause → in force (agent) after 4.0s" in screen_text(app))
+        assert "PAUSED by a person since 08:00  (Z: release)" in screen_text(app)
         clock.advance_s(20)
         await settle(pilot, lambda: "Z resume" in screen_text(app))
         assert [(one.op, one.args) for one in run.submitted] == [("pause", {})]

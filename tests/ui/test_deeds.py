@@ -145,12 +145,20 @@ def test_the_suggestion_stands_first_with_what_it_gained() -> None:
     assert commands.count({"tier": "workspace"}) == 1
 
 
-def test_an_abort_means_the_experiment_that_was_shown() -> None:
-    found = deed("abort", snapshot_of())
+@pytest.mark.parametrize(
+    ("mean_s", "expect"),
+    [(None, {"experiment": 100}), (600.0, {"experiment": 100}), (8.7, {})],
+)
+def test_an_abort_means_the_experiment_that_was_shown_where_it_lasts_so_long(
+    mean_s: float | None, expect: dict[str, int]
+) -> None:
+    snapshot = snapshot_of()
+    recovery = replace(snapshot.recovery, mean_experiment_s=mean_s)
+    found = deed("abort", replace(snapshot, recovery=recovery))
     assert isinstance(found, Question)
     assert found.choices[1].command is not None
-    assert found.choices[1].command.expect == {"experiment": 100}
-    assert "experiment 100" in found.title
+    assert found.choices[1].command.expect == expect
+    assert ("experiment 100" in found.title) == bool(expect)
 
 
 def test_a_plan_is_let_go_by_its_name_and_its_steps_are_shown() -> None:

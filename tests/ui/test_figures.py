@@ -109,11 +109,11 @@ def test_a_series_of_purges_is_one_row_above_and_what_overlaps_says_so() -> None
     found = snapshot_of().interventions
     purge = next(one for one in found if one.action == "purge")
     series = replace(purge, count=9, span_s=15.0, freed_bytes=None, asked_at_us=1)
-    asked = replace(purge, id="x", why="operator", overlaps=True, freed_bytes=None)
+    asked = replace(purge, id="x", why="key P", origin="operator", overlaps=True, freed_bytes=None)
     rows = texts(acts(changed(interventions=(asked, *found, series)), 71, 12))
     assert rows[1].split()[1:4] == ["purge", "workspace", "×9"]
     assert rows[1].split()[-1] == "15s"
-    (row,) = (row for row in rows if "operator" in row)
+    (row,) = (row for row in rows if "purge workspace (you)" in row)
     assert "overlaps" in row
 
 

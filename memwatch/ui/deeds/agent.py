@@ -16,6 +16,9 @@ from memwatch.ui.deeds.dialog import Choice, Question
 from memwatch.ui.deeds.offers import holds_of
 from memwatch.ui.words import hold_words, op_words, owner_words
 
+TYPED_S = 60.0
+"""Experiments shorter than this may end while a name is typed."""
+
 
 def note(text: str) -> Request:
     """Put a note on the time axis."""
@@ -141,24 +144,26 @@ def _release(op: str, release: str, hold: Hold, snapshot: Snapshot) -> Choice:
 
 
 def abort(snapshot: Snapshot) -> Question:
-    """Ask for the name of the run, then abort the experiment that is in progress now."""
-    run = snapshot.run
-    experiment = f"experiment {run.experiment}"
-    title = inert(run.experiment_title, 60)
-    asked = Command(
-        op="abort_experiment",
-        args={"save": "best_effort"},
-        why="key X",
-        expect={"experiment": run.experiment},
-    )
+    """Ask for the name of the run, then abort the experiment that is shown, and no later one.
+
+    Where experiments end faster than a name is typed, it is the one in progress by then.
+    """
+    run, mean_s = snapshot.run, snapshot.recovery.mean_experiment_s
+    if mean_s is not None and mean_s < TYPED_S:
+        experiment, expect = "the experiment in progress", {}
+        which = f"the one that the agent is at by then (they take {duration_text(mean_s)})"
+    else:
+        experiment, expect = f"experiment {run.experiment}", {"experiment": run.experiment}
+        which = "a later one is not hit: the agent refuses when this one has ended"
+    title = f" ({inert(run.experiment_title, 60)})" if expect and run.experiment_title else ""
+    asked = Command(op="abort_experiment", args={"save": "best_effort"}, why="key X", expect=expect)
     return Question(
         action="abort",
         title=f"abort {experiment}",
         lines=(
             f"asked of {of_run(snapshot)}",
-            f"{experiment}{f' ({title})' if title else ''} is lost, the agent lives on;"
-            " a checkpoint is tried after it",
-            "a later experiment is not hit: the agent refuses when this one has ended",
+            f"{experiment}{title} is lost, the agent lives on; a checkpoint is tried after it",
+            which,
         ),
         choices=(LEAVE, choice(asked, text=f"abort {experiment}", typed=True)),
         names=names_of(snapshot),

@@ -34,14 +34,14 @@ _COLUMNS = (
 )
 
 _REACHED = {
-    "pause": "paused",
-    "resume": "free",
-    "read_only": "read-only",
-    "read_write": "read-write",
+    "pause": "in force",
+    "resume": "released",
+    "read_only": "in force",
+    "read_write": "released",
     "abort_experiment": "aborted",
     "end_run": "ended",
 }
-"""What the agent says that it is, by what it was asked for."""
+"""What the agent says, in the words of what it was asked for."""
 _STATE_STYLES = {
     "done": "ok",
     "refused": "warn",
@@ -140,8 +140,8 @@ def _row(one: Intervention) -> list[Cell]:
     what = f"{action} {inert(one.tier, 20)}".strip()
     if one.count > 1:
         what += f" ×{one.count}"
-    elif one.why not in ("cadence", "retention"):
-        what += f" {inert(one.why, 16)}"
+    elif one.origin != "agent":
+        what += f" ({_who(one)})"
     failed = one.state not in ("done", "effective")
     if failed:
         what += f" {inert(one.state, 12)}"
@@ -149,7 +149,7 @@ def _row(one: Intervention) -> list[Cell]:
         Cell(clock_text(one.asked_at_us), "dim"),
         Cell(what, "warn" if failed else ""),
         Cell(inert(one.why, 40), "dim"),
-        Cell(inert(one.by or one.origin, 12), "dim"),
+        Cell(_who(one), "dim"),
         Cell(bytes_text(one.before)),
         Cell(bytes_text(one.after_10s)),
         Cell(bytes_text(one.after_10min)),
@@ -157,6 +157,13 @@ def _row(one: Intervention) -> list[Cell]:
         Cell(bytes_text(one.claimed), "dim"),
         Cell(duration_text(one.duration_s if one.span_s is None else one.span_s)),
     ]
+
+
+def _who(one: Intervention) -> str:
+    """Return who asked for it, by the name of the viewer where there is one."""
+    if one.origin == "operator":
+        return inert(one.by or "you", 12)
+    return "guard" if one.origin == "engine" else inert(one.origin, 12)
 
 
 def _freed(one: Intervention) -> str:

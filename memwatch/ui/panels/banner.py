@@ -12,7 +12,7 @@ from memwatch.ui.format import age_text, clock_text, moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut
 from memwatch.ui.view import window_s
-from memwatch.ui.words import op_words, owner_words
+from memwatch.ui.words import op_words, owner_words, reason_words
 
 
 def banner(frame: Frame, width: int) -> list[Line]:
@@ -92,8 +92,8 @@ def _guard(snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:
         for hold in holds_of(op, snapshot)[:2]:
             said = word if hold.effective else f"{word} asked, not said by the agent yet,"
             since = f" since {moment_text(hold.since_us, now_us)}" if hold.since_us else ""
-            why = f"  {inert(hold.reason, 120)}" if hold.reason else ""
-            yield f"{said} by {owner_words(hold.owner)}{since}  ({key}: release){why}", "notice"
+            who = f"by {owner_words(hold.owner)}{since}  ({key}: release)"
+            yield f"{said} {who}  {reason_words(hold)}", "notice"
 
 
 _HELD = {"pause": ("PAUSED", "Z"), "read_only": ("READ-ONLY", "R")}
