@@ -20,6 +20,7 @@ LIMIT = 250 * MB
 POLICY = """
 enter: {warn_s: 0, intervene_s: 0, samples: 1}
 exit: {dwell_s: 0.2}
+soft: {growth_bytes_per_min: 1000000000000, forecast: []}
 measure: {after_s: 0.2, falling_share: 1.0}
 breaker: {after: 1000}
 levels:
@@ -37,11 +38,11 @@ def run() -> list[Row]:
         puppet.ask("work")
         short_policy(stage, puppet.run_dir, POLICY)
         stage.guard(puppet.run_dir)
-        for level, share, op, strive in (
-            ("warn", 0.66, "checkpoint", ""),
-            ("emergency", 0.925, "abort_experiment", "200 ms"),
+        for level, threshold, op, strive in (
+            ("warn", 0.60, "checkpoint", ""),
+            ("emergency", 0.90, "abort_experiment", "200 ms"),
         ):
-            took = [_reaction_ms(stage, puppet, share, op) for _ in range(ROUNDS)]
+            took = [_reaction_ms(stage, puppet, threshold, op) for _ in range(ROUNDS)]
             what = f"engine latency, {level}: sample → accepted"
             p95 = statistics.quantiles(took, n=20)[-1]
             rows += [
@@ -51,11 +52,12 @@ def run() -> list[Row]:
     return rows
 
 
-def _reaction_ms(stage: Stage, puppet: Puppet, share: float, op: str) -> float:
+def _reaction_ms(stage: Stage, puppet: Puppet, threshold: float, op: str) -> float:
     """Press once, and let go again."""
+    wait_for(lambda: puppet.ask("done")["at_work"], "an experiment that can be aborted")
     before = len(_accepted(puppet, op))
     begun_us = guard_records(stage, puppet.run_dir)[-1].m_us
-    press(stage, puppet, share, LIMIT)
+    press(stage, puppet, threshold + 0.02, LIMIT)
     wait_for(lambda: len(_accepted(puppet, op)) > before, f"{op} to be accepted")
     accepted = _accepted(puppet, op)[before]
     samples = [
@@ -63,7 +65,7 @@ def _reaction_ms(stage: Stage, puppet: Puppet, share: float, op: str) -> float:
         for record in guard_records(stage, puppet.run_dir, "probe")
         if begun_us < record.m_us <= accepted.m_us
     ]
-    satisfying = list(_over_at_last(samples, (share - 0.02) * LIMIT))[-1]
+    satisfying = list(_over_at_last(samples, threshold * LIMIT))[-1]
     puppet.ask("release")
     stage.wait_status(puppet.run_dir, lambda s: s["level"] == "normal", "level normal")
     return (accepted.m_us - satisfying.m_us) / 1000

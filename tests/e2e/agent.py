@@ -97,6 +97,7 @@ class Agent:
         return {
             "acknowledged": self.acknowledged,
             "experiments": self.run.experiments,
+            "at_work": self.run.current is not None,
             "mode": self.run.mode,
             "outcomes": self.seen[-20:],
         }

@@ -29,11 +29,14 @@ def test_it_starts_a_guard_that_stays_when_it_quits(stage: Stage) -> None:
     viewer.read_until(puppet.run_id)
     attachment = Attachment(puppet.run_dir)
     pid = wait_for(lambda: attachment.guard_pid, "the guard")
+    viewer.read_until("nobody has said yet")  # what it may do: asked of every new run
+    viewer.press("\r")
+    viewer.read_until("quit")
     viewer.press("q")
     viewer.read_until(f"guard {pid} goes on watching {puppet.run_id}: WILL NOT ACT (")
     assert viewer.wait() == 0
     assert attachment.guard_pid == pid
-    again = OnTerminal(stage, puppet.run_id)
+    again = OnTerminal(stage, puppet.run_id, "--view")
     again.read_until(puppet.run_id)
     assert attachment.guard_pid == pid, "the one that is there is used"
     again.press("q")
@@ -57,7 +60,7 @@ def test_a_terminal_that_vanishes_takes_the_viewer_only(stage: Stage) -> None:
 def test_a_viewer_finds_the_guard_that_comes_again(stage: Stage) -> None:
     puppet = stage.puppet("returns")
     guard = stage.guard(puppet.run_dir)
-    viewer = OnTerminal(stage, str(puppet.run_dir))
+    viewer = OnTerminal(stage, str(puppet.run_dir), "--view")
     viewer.read_until(puppet.run_id)
     guard.kill()
     guard.wait()
