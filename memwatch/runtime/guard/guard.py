@@ -268,6 +268,8 @@ class Guard:
 
     def _send(self, command: Command) -> str:
         parts = self._parts
+        if parts.probe.alive is False:
+            self._follow_start()  # it may have begun again since the last look
         name = parts.ledger.submit(command, parts.probe.alive is not False)
         parts.ring.touch()
         self._news()
