@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 from memwatch.config.locations import lasting_environment, run_home
 from memwatch.domain.errors import SessionError
@@ -26,6 +27,8 @@ from memwatch.runtime.runs.target import GUARD_LOCK, run_key, socket_of
 START_TIMEOUT_S = 20.0
 _POLL_S = 0.02
 LOG_FILE = "guard.log"
+_LOG_BYTES = 1_000_000
+"""It begins anew when it is longer at a guard's start; what a keeper said is there until then."""
 
 
 class Attachment:
@@ -37,6 +40,12 @@ class Attachment:
         self.path = opened.path
         self.run_id = opened.manifest.run_id
         self.key = run_key(opened.path, self.run_id)
+        self._log_from = 0
+        self._viewer, self._view_only = "", False
+
+    def introduce(self, viewer: str, *, view_only: bool = False) -> None:
+        """Say who connects from here on; with `view_only` the guard refuses whatever is asked."""
+        self._viewer, self._view_only = viewer, view_only
 
     @property
     def socket(self) -> Path:
@@ -56,7 +65,7 @@ class Attachment:
 
     def connect(self) -> GuardSession:
         """Open a session with the guard that is there; raises SessionError when there is none."""
-        return GuardSession(self.socket)
+        return GuardSession(self.socket, viewer=self._viewer, view_only=self._view_only)
 
     def ensure(self, *options: str) -> GuardSession:
         """Open a session, starting the guard when there is none; raises SessionError.
@@ -75,7 +84,8 @@ class Attachment:
         """Start a guard and its keeper, which live on without us; returns the keeper."""
         command = [sys.executable, "-m", "memwatch", "guard", str(self.path), *options]
         home = run_home(self.key, create=True)
-        with (home / LOG_FILE).open("wb") as log:
+        with _log_of(home) as log:
+            self._log_from = log.tell()
             return subprocess.Popen(
                 kept(command),
                 stdin=subprocess.DEVNULL,
@@ -100,8 +110,19 @@ class Attachment:
 
     def _last_words(self) -> str:
         try:
-            lines = (run_home(self.key) / LOG_FILE).read_text(errors="replace").split("\n")
+            with (run_home(self.key) / LOG_FILE).open("rb") as log:
+                log.seek(self._log_from)
+                lines = log.read(_LOG_BYTES).decode(errors="replace").split("\n")
         except OSError:
             return "it left no message"
         said = [line.strip() for line in lines if line.strip()]
         return said[-1][:200].removeprefix("memwatch: ") if said else "it left no message"
+
+
+def _log_of(home: Path) -> BinaryIO:
+    """Open what guards and keepers say; each line goes to its end, whoever else writes there."""
+    log = (home / LOG_FILE).open("ab")
+    if log.tell() > _LOG_BYTES:
+        log.truncate(0)
+        log.seek(0)
+    return log
