@@ -42,8 +42,7 @@ def run(words: list[str]) -> int:
     require_terminal()
     path = resolve(options.target) if options.target is not None else _newest()
     attachment = Attachment(path)
-    session = attachment.ensure()
-    show(attachment, session, options)
+    show(attachment, options)
     print(farewell(attachment))
     return 0
 
@@ -72,8 +71,11 @@ def farewell(attachment: Attachment) -> str:
     )
 
 
-def show(attachment: Attachment, session: Session, options: argparse.Namespace) -> None:
-    """Run the viewer on a session that is open already; later ones are made by reconnecting."""
+def show(attachment: Attachment, options: argparse.Namespace) -> None:
+    """Run the viewer on a session that is opened first; later ones are made by reconnecting."""
+    attachment.introduce(f"screen-{os.getpid()}", view_only=options.view)
+    session = attachment.ensure()
+
     from memwatch.ui.app import DashboardApp
 
     app = DashboardApp(

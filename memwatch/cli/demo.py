@@ -55,7 +55,7 @@ def run(words: list[str]) -> int:
         if options.headless:
             return _headless(demo, options)
         demo.on_screen = True
-        show(demo.attachment, demo.attachment.ensure(), options)
+        show(demo.attachment, options)
     print("the demo is over, nothing is left behind")
     return 0
 
