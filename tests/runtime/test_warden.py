@@ -200,3 +200,11 @@ def test_its_thread_begins_with_a_state_and_ends(bench: Bench) -> None:
     bench.warden.hear()
     bench.warden.stop()
     assert bench.records()[0].kind == "engine.state"
+
+
+def test_a_plan_that_waits_for_a_person_has_a_name(bench: Bench) -> None:
+    bench.mode = "ask"
+    for _ in range(5):
+        bench.look(650.0)
+    assert bench.sent == []
+    assert bench.warden.waiting_plan.endswith("-warn")

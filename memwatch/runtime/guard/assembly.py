@@ -135,6 +135,7 @@ class Parts:
         self.warden.withdraw = self.ledger.withdraw
         self.warden.shout = self.notifier.shout
         self.upkeep.level = lambda: self.warden.level
+        self.wishes.waiting_plan = lambda: self.warden.waiting_plan
         self.clerk.upkeep = self.upkeep.look
         self.clerk.alive = lambda: self.probe.alive is not False
         for part in (self.leaving, self.warden, self.upkeep, self.notifier):

@@ -124,6 +124,12 @@ class Warden:
         levels = self.standing.levels.values() if self.standing else ()
         return max(levels, key=rank, default="normal")
 
+    @property
+    def waiting_plan(self) -> str:
+        """The plan that waits for a person; empty for none."""
+        plan = self.standing.plan if self.standing else None
+        return plan.id if plan is not None and plan.state == "proposed" else ""
+
     # -- one tick ----------------------------------------------------------------------------
 
     def look(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from memwatch.domain.clock import Clock
 from memwatch.domain.command import Command
@@ -23,8 +24,8 @@ class Wishes:
         """Boot clock, when a person last released a hold of the engine."""
         self.reset_m_us: int | None = None
         """Boot clock, when a person last closed the breakers."""
-        self.waiting_plan = ""
-        """The plan that waits for a person, as the engine says."""
+        self.waiting_plan: Callable[[], str] = lambda: ""
+        """The plan that waits for a person, as the engine says; empty for none."""
 
     @property
     def approved(self) -> frozenset[str]:
@@ -59,8 +60,9 @@ class Wishes:
             self.released_m_us = self._clock.boot_us()
 
     def _answer(self, command: Command, said: deque[str]) -> str:
-        plan = str(command.args.get("plan") or self.waiting_plan)
-        if not self.waiting_plan or plan != self.waiting_plan:
+        waiting = self.waiting_plan()
+        plan = str(command.args.get("plan") or waiting)
+        if not waiting or plan != waiting:
             return f"no plan {inert(plan, 60)} waits for an answer".replace("  ", " ")
         said.append(plan)
         return ""
