@@ -54,7 +54,8 @@ class World:
         self.others: tuple[ResourceFacts, ...] = ()
         self.answers: Answers = obeys
         self.ops = self.allow = ALL
-        self.start_id, self.phase = "one", None
+        self.start_id = "one"
+        self.phase: str | None = None
         self.run_state: RunState = "running"
         self.pressure: Pressure | None = None
         self.checkpoint = CheckpointFacts()
@@ -165,9 +166,8 @@ class World:
 
     # -- what was decided --------------------------------------------------------------------
 
-    @property
     def level(self) -> Level:
-        """The level of memory."""
+        """Return the level of memory."""
         return self.state.level()
 
     def asked(self, since: int = 0) -> list[str]:

@@ -1,0 +1,358 @@
+"""Plans under way: one at a time, answers, patience, what is lost, people, switches."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from memwatch.config.policy import LevelRule, Policy, ResourceRule
+from memwatch.domain.command import CommandState
+from memwatch.domain.level import EngineMode
+from memwatch.engine.facts import ResourceFacts
+from memwatch.engine.state import EngineState
+from tests.engine.world import ALL, World, deaf, loses
+
+
+def test_steps_are_asked_for_one_after_another() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(20, 0.62)
+    assert world.asked() == ["checkpoint"]
+    plan = world.state.plan
+    assert plan is not None
+    assert plan.steps[0].command_id == f"{plan.id}.0"
+    world.answer(plan.steps[0].command_id, "running")
+    world.run(4)
+    assert world.asked() == ["checkpoint"]
+    world.answer(plan.steps[0].command_id, "done")
+    world.tick()
+    assert world.asked() == ["checkpoint", "purge"]
+
+
+@pytest.mark.parametrize("answer", ["refused", "failed", "expired", "unknown"])
+def test_a_step_that_is_not_done_stops_no_plan_and_is_named(answer: CommandState) -> None:
+    world = World()
+    world.answers = lambda d: answer if d.op == "checkpoint" else "done"
+    world.run(20, 0.62)
+    assert world.asked() == ["checkpoint", "purge"]
+    assert world.state.last is not None
+    assert world.state.last.state == "done"
+    assert world.state.last.detail.startswith(f"checkpoint {answer}")
+
+
+def test_a_plan_goes_on_without_an_answer_once_its_patience_is_over() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(6, 0.62)
+    world.run(28)
+    assert world.asked() == ["checkpoint"]
+    world.run(4)
+    assert world.asked() == ["checkpoint", "purge"]
+    assert [d.op for d in world.kinds("withdraw")] == ["checkpoint"]
+    world.run(60)
+    last = next(d.plan for d in world.kinds("plan") if d.plan and d.plan.state == "expired")
+    assert "no answer in 30s" in last.detail
+
+
+def test_an_answer_that_comes_late_is_heard() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(6, 0.62)
+    plan = world.state.plan
+    assert plan is not None
+    world.answer(plan.steps[0].command_id, "running")
+    world.run(40)
+    world.answer(plan.steps[0].command_id, "done")
+    world.tick()
+    assert world.state.plan is not None
+    assert world.state.plan.steps[0].state == "done"
+
+
+def test_a_request_that_was_lost_is_handed_over_again_under_the_same_id() -> None:
+    world = World()
+    world.answers = loses
+    world.run(12, 0.62)
+    ids = [d.command_id for d in world.kinds("ask")]
+    assert len(ids) > 1
+    assert len(set(ids)) == 1
+
+
+def test_a_higher_level_preempts_and_what_was_not_begun_is_taken_back() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(10, 0.62)
+    low = world.state.plan
+    assert low is not None
+    world.share = 0.92
+    decisions = world.tick()
+    assert [d.kind for d in decisions] == ["level", "withdraw", "plan", "plan", "ask"]
+    assert world.state.plan is not None
+    assert world.state.plan.level == "emergency"
+    assert world.state.last is not None
+    assert world.state.last.detail == "pre-empted by emergency"
+
+
+def test_a_lower_level_preempts_nothing() -> None:
+    disk = ResourceRule(warn=0.5, levels=Policy().levels)
+    world = World(replace(Policy(), resources={"disk": disk}))
+    world.answers = deaf
+    world.run(8, 0.80)
+    before = world.state.plan
+    assert before is not None
+    assert before.level == "intervene"
+    world.others = (ResourceFacts(name="disk", used=6.0, limit=10.0),)
+    world.run(8)
+    assert world.state.levels["disk"].level == "warn"
+    assert world.state.plan is not None
+    assert world.state.plan.id == before.id
+
+
+def test_an_emergency_of_memory_does_not_wait_for_one_of_a_tier() -> None:
+    tier = ResourceRule(emergency=0.5, levels=Policy().levels)
+    world = World(replace(Policy(), resources={"tier:recent": tier}))
+    world.answers = deaf
+    world.others = (ResourceFacts(name="tier:recent", used=6.0, limit=10.0),)
+    world.run(4)
+    assert world.state.plan is not None
+    assert world.state.plan.resource == "tier:recent"
+    world.share = 0.91
+    world.tick()
+    assert world.state.plan.resource == "memory"
+
+
+def test_what_the_agent_lacks_or_nobody_allowed_is_left_out_and_named() -> None:
+    world = World()
+    world.ops = ALL - {"abort_experiment"}
+    world.allow = ALL - {"reclaim"}
+    world.run(10, 0.92)
+    assert world.asked() == ["pause", "purge"]
+    detail = next(d.plan.detail for d in world.kinds("plan") if d.plan)
+    assert detail == "abort_experiment not offered by this agent; reclaim not allowed"
+    assert world.standing().missing == {
+        "abort_experiment": "not offered by this agent",
+        "reclaim": "not allowed",
+    }
+
+
+def test_a_plan_with_no_step_left_is_told_once() -> None:
+    world = World()
+    world.ops = frozenset()
+    world.run(400, 0.92)
+    assert world.state.plan is None
+    assert len(world.kinds("suppressed")) == 1
+    assert "no step" in world.standing().waiting
+
+
+def test_an_operation_that_is_taken_away_in_mid_plan_is_stepped_over() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(8, 0.62)
+    world.allow = ALL - {"purge"}
+    plan = world.state.plan
+    assert plan is not None
+    world.answer(plan.steps[0].command_id, "done")
+    world.run(4)
+    assert world.asked() == ["checkpoint"]
+    assert world.state.last is not None
+    assert world.state.last.detail == "purge refused (not allowed)"
+
+
+def test_what_recovered_meanwhile_is_not_acted_on() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(8, 0.62)
+    plan = world.state.plan
+    assert plan is not None
+    world.answer(plan.steps[0].command_id, "done")
+    world.share = 0.54
+    world.run(4)
+    assert world.asked() == ["checkpoint"]
+    assert world.state.last is not None
+    assert world.state.last.detail.startswith("recovered to 54.0%, under 55%")
+
+
+def test_a_gentle_step_waits_for_a_measurement_an_emergency_does_not() -> None:
+    for share, asked in ((0.62, ["checkpoint"]), (0.92, ["abort_experiment", "pause"])):
+        world = World()
+        world.answers = deaf
+        world.run(8, share)
+        plan = world.state.plan
+        assert plan is not None
+        world.measured = False
+        world.run(12)
+        world.answer(plan.steps[0].command_id, "done")
+        world.run(4)
+        assert world.asked()[:2] == asked
+
+
+@pytest.mark.parametrize("share", [None, float("nan"), float("inf"), -1.0])
+def test_a_figure_that_is_none_decides_nothing(share: float | None) -> None:
+    world = World()
+    world.run(60, 0.3)
+    world.run(60, share)
+    assert world.told == []
+    world.run(2, 0.92)
+    assert world.level() == "emergency"
+    world.run(900, share)
+    assert world.level() == "emergency"
+
+
+def test_a_limit_that_vanishes_ends_a_level_after_the_dwell_and_one_that_shrinks_begins_it() -> (
+    None
+):
+    world = World()
+    world.run(20, 0.76)
+    used = 0.76 * 8e9
+    world.limit, world.memory = None, {"used": used}
+    world.run(290)
+    assert world.level() == "intervene"
+    world.run(20)
+    assert world.level() == "normal"
+    world.limit, world.memory = 4e9, {"used": used}
+    world.tick()
+    assert world.level() == "hard"
+
+
+def test_in_ask_mode_a_plan_waits_for_a_person() -> None:
+    world = World(mode="ask")
+    world.run(100, 0.62)
+    plan = world.state.plan
+    assert plan is not None
+    assert (plan.state, world.asked()) == ("proposed", [])
+    assert world.standing().waiting == "plan warn waits for a person"
+    world.approved = frozenset({plan.id})
+    world.run(6)
+    assert world.asked() == ["checkpoint", "purge"]
+
+
+def test_in_ask_mode_a_plan_that_is_declined_or_not_answered_is_not_made_again_at_once() -> None:
+    for declines in (True, False):
+        world = World(mode="ask")
+        world.run(10, 0.62)
+        plan = world.state.plan
+        assert plan is not None
+        if declines:
+            world.declined = frozenset({plan.id})
+        world.run(610, 0.62)
+        last = world.state.last
+        assert last is not None
+        assert (last.id, last.state) == (plan.id, "refused" if declines else "expired")
+        assert world.asked() == []
+
+
+def test_a_dry_plan_sends_nothing_and_starts_the_same_cool_down() -> None:
+    dry, real = World(mode="shadow"), World()
+    for world in (dry, real):
+        world.policy = replace(
+            Policy(),
+            levels=replace(Policy().levels, warn=replace(Policy().levels.warn, escalate=())),
+        )
+        world.run(590, 0.62)
+    assert dry.asked() == real.asked() == ["checkpoint", "purge"]
+    assert all(d.dry for d in dry.kinds("ask"))
+    assert dry.commands == {}
+    dry.run(60)
+    assert dry.asked() == ["checkpoint", "purge"] * 2
+
+
+def test_what_was_only_tried_dry_holds_nothing_back_when_a_person_arms_the_engine() -> None:
+    world = World(mode="shadow")
+    world.run(30, 0.8)
+    before = len(world.told)
+    world.mode = "act"
+    world.tick()
+    assert world.asked(before) == ["pause"]
+    assert not world.kinds("ask")[-1].dry
+
+
+@pytest.mark.parametrize("mode", ["shadow", "observe", "off"])
+def test_a_plan_in_flight_is_withdrawn_when_the_engine_may_not_act_any_more(
+    mode: EngineMode,
+) -> None:
+    world = World()
+    world.answers = deaf
+    world.run(10, 0.62)
+    before = len(world.told)
+    world.mode = mode
+    world.tick()
+    assert [d.kind for d in world.told[before:]][:2] == ["withdraw", "plan"]
+    assert world.state.last is not None
+    assert world.state.last.detail == f"withdrawn: the engine is switched to {mode}"
+    assert all(d.dry for d in world.told[before:] if d.kind == "ask")
+
+
+def test_observe_makes_no_plans_and_off_knows_only_the_literal_levels() -> None:
+    world = World(mode="observe")
+    world.run(20, 0.62)
+    assert world.levels() == ["warn"]
+    assert world.asked() == []
+    assert world.standing().waiting == "warn: the engine only observes"
+    world.mode = "off"
+    world.run(2, 0.59)
+    world.run(2, 0.76)
+    assert world.levels() == ["warn", "normal", "intervene"]
+    assert world.kinds("plan") == []
+
+
+def test_an_agent_that_began_anew_ends_the_plan_unknown_and_keeps_the_levels() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(10, 0.62)
+    world.start_id = "two"
+    world.measured = False
+    world.run(4)
+    assert world.state.plan is None
+    assert world.state.last is not None
+    assert (world.state.last.state, world.level()) == ("unknown", "warn")
+
+
+def test_an_agent_that_is_gone_has_no_level_and_no_plan() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(10, 0.92)
+    world.run_state = "killed"
+    world.run(10)
+    assert (world.level(), world.state.plan) == ("normal", None)
+
+
+def test_a_guard_that_was_restarted_goes_on_with_the_plan() -> None:
+    world = World()
+    world.answers = loses
+    world.run(6, 0.62)
+    plan = world.state.plan
+    assert plan is not None
+    world.state = EngineState.resume(world.state.save(), same_boot=True)
+    world.answers = lambda _: "done"
+    world.run(10)
+    assert world.state.last is not None
+    assert world.state.last.id == plan.id
+    assert world.state.last.state == "done"
+
+
+def test_after_another_boot_what_latches_stays_and_the_plan_ends_unknown() -> None:
+    world = World()
+    world.answers = deaf
+    world.run(10, 0.92)
+    state = EngineState.resume(world.state.save(), same_boot=False)
+    assert state.level() == "emergency"
+    assert state.plan is None
+    assert state.last is not None
+    assert state.last.state == "unknown"
+    world.state, world.now = state, world.now._replace(m_us=5_000_000)
+    world.measured_m_us = 0
+    world.run(20)
+    assert world.level() == "emergency"
+
+
+def test_a_resource_of_its_own_has_its_own_levels_and_plans() -> None:
+    rule = ResourceRule(
+        warn=0.5,
+        levels=replace(ResourceRule().levels, warn=LevelRule(steps=Policy().levels.warn.steps)),
+    )
+    world = World(replace(Policy(), resources={"tier:workspace": rule}))
+    world.others = (ResourceFacts(name="tier:workspace", used=6.0, limit=10.0),)
+    world.run(10)
+    assert world.level() == "normal"
+    assert world.standing().levels == {"memory": "normal", "tier:workspace": "warn"}
+    plan = next(d.plan for d in world.kinds("plan") if d.plan)
+    assert (plan.resource, plan.rule) == ("tier:workspace", "resources.tier:workspace.levels.warn")
