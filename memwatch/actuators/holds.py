@@ -8,7 +8,7 @@ Source: control, 2.7; R8, R9.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -111,16 +111,22 @@ class HoldKeeper:
                 return True
         return False
 
-    def adopt(self, epoch: int) -> None:
+    def adopt(self, epoch: int, in_force: Collection[str] | None) -> None:
         """Go on with what the guard before kept: it is renewed at once, as ours.
 
-        Holds of others that end with their lease are left to whoever renews them.
+        `in_force` are the ids that the agent names, None while it says nothing. A pause of the
+        engine that ended meanwhile stays over. Holds of others that end with their lease are left
+        to whoever renews them.
         """
-        for name, owner, file in self._on_disk():
-            if file is not None and (owner == ENGINE or file.kept) and name not in self._kept:
-                ours = replace(file, epoch=epoch if owner == ENGINE else None)
-                since_us = self._clock.wall_us()
-                self._kept[name] = Kept(owner=owner, file=ours, since_us=since_us, due_m_us=0)
+        for name, owner, file in list(self._on_disk()):
+            if file is None or name in self._kept or not (owner == ENGINE or file.kept):
+                continue
+            if in_force is not None and file.id not in in_force and not file.kept:
+                self._discard(name)
+                continue
+            ours = replace(file, epoch=epoch if owner == ENGINE else None)
+            since_us = self._clock.wall_us()
+            self._kept[name] = Kept(owner=owner, file=ours, since_us=since_us, due_m_us=0)
 
     def keep(self, m_us: int) -> tuple[str, ...]:
         """Renew what is due, write again what is gone; returns what people must know."""
@@ -130,6 +136,7 @@ class HoldKeeper:
     def _keep_one(self, name: str, kept: Kept, m_us: int) -> str:
         about = f"{kept.file.op.replace('_', '-')} by {kept.owner}"
         if kept.owner == ENGINE and not self.engine_renews():
+            self._let_lapse(name, kept, m_us)
             return ""
         try:
             changed = self._what_changed(name, kept)
@@ -144,6 +151,16 @@ class HoldKeeper:
         if changed:
             return self._once(kept, f"the {about} {changed}; it was put back", m_us)
         return ""
+
+    def _let_lapse(self, name: str, kept: Kept, m_us: int) -> None:
+        """Forget a hold whose lease is over: nothing begins it again."""
+        if not kept.file.kept and m_us >= kept.due_m_us + kept.file.lease_us * 3 // 4:
+            del self._kept[name]
+            self._discard(name)
+
+    def _discard(self, name: str) -> None:
+        with suppress(OSError):  # the agent does it an hour later
+            self._folder.remove(HOLD, name)
 
     def _what_changed(self, name: str, kept: Kept) -> str:
         """Say what became of a hold's file, nothing when it lies there as we wrote it."""

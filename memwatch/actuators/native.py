@@ -95,7 +95,8 @@ class NativeActuator:
             state = self._spool.state()
             seen = state.epoch if state and state.epoch < _LARGEST_EPOCH else 0
             self.epoch = max(seen, known, self.epoch) + 1
-            self._keeper.adopt(self.epoch)
+            now = self.state()
+            self._keeper.adopt(self.epoch, {one.id for one in now.holds} if now else None)
             return self.epoch
 
     def renew_engine_while(self, acts: Callable[[], bool]) -> None:

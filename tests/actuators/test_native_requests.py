@@ -16,7 +16,7 @@ from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
 from memwatch.wal.spool_format import LEASE_US, parse_command
 from tests.actuators.bench import ENGINE_PAUSE, PAUSE, Bench, files_below
-from tests.actuators.native_run import RUN_ID, say_state, write_run_file
+from tests.actuators.native_run import OPS, RUN_ID, say_state, write_run_file
 
 
 @pytest.fixture
@@ -196,3 +196,40 @@ def test_a_pause_that_a_busy_agent_was_seen_to_heed_is_not_taken_back(bench: Ben
     bench.clock.advance_s(30)
     assert not bench.actuator.withdraw("p1")
     assert [hold.id for hold in bench.actuator.holds()] == ["p1"]
+
+
+@pytest.mark.parametrize("command", [ENGINE_PAUSE, PAUSE], ids=["engine", "person"])
+def test_a_pause_that_ended_while_no_guard_lived_stays_over(bench: Bench, command: Command) -> None:
+    bench.actuator.claim_epoch()
+    bench.begin(command)
+    bench.clock.advance_s(600)
+    bench.held()  # by its own word nothing holds the agent
+    after = NativeActuator(bench.run, RUN_ID, OPS, bench.clock)
+    after.claim_epoch()
+    after.keep(bench.clock.boot_us())
+    kept = [] if command is ENGINE_PAUSE else ["p1"]
+    assert [hold.id for hold in after.holds()] == kept, "a person's ends by a person's word"
+    assert len(files_below(bench.control / "hold")) == len(kept)
+
+
+def test_of_an_agent_that_says_nothing_all_holds_are_kept(bench: Bench) -> None:
+    bench.begin(ENGINE_PAUSE)
+    after = NativeActuator(bench.run, RUN_ID, OPS, bench.clock)
+    after.claim_epoch()
+    after.keep(bench.clock.boot_us())
+    assert [hold.id for hold in after.holds()] == ["p1"]
+    assert bench.renewed() == 2
+
+
+def test_an_engine_that_acts_again_does_not_begin_a_pause_again_that_lapsed(bench: Bench) -> None:
+    bench.actuator.claim_epoch()
+    bench.begin(ENGINE_PAUSE)
+    acts = False
+    bench.actuator.renew_engine_while(lambda: acts)
+    bench.keep(after_s=LEASE_US / 1e6 - 1)
+    assert len(bench.actuator.holds()) == 1, "it runs to its end"
+    bench.keep(after_s=1)
+    acts = True
+    assert bench.keep(after_s=1) == ()
+    assert bench.actuator.holds() == ()
+    assert files_below(bench.control / "hold") == []
