@@ -115,8 +115,7 @@ def _watch(path: Path, options: argparse.Namespace) -> int:
         return _is_watched(path, options, error.pid)
     failures = _end_on(ending, guard.stop)
     print(f"watching {inert(guard.run_key, 60)}, pid {os.getpid()}", flush=True)
-    if options.mode:
-        _say_mode_once_it_listens(path, options)
+    _say_what_it_may_do_once_it_listens(path, options)
     _relax_collector()
     guard.run()
     return int(bool(failures))
@@ -129,16 +128,18 @@ def _is_watched(path: Path, options: argparse.Namespace, pid: int | None) -> int
     return _set_mode(Attachment(path), options) if options.mode else 0
 
 
-def _say_mode_once_it_listens(path: Path, options: argparse.Namespace) -> None:
-    """Hand our own guard its mode like any other viewer would: it is written down and told."""
+def _say_what_it_may_do_once_it_listens(path: Path, options: argparse.Namespace) -> None:
+    """Print whether it will act; a mode is handed over before, as any viewer would hand it."""
 
     def say() -> None:
-        until = time.monotonic() + _LISTEN_TIMEOUT_S
+        attachment, until = Attachment(path), time.monotonic() + _LISTEN_TIMEOUT_S
         while time.monotonic() < until:
-            with suppress(SessionError):
-                session = Attachment(path).connect()
-                session.close()
-                _set_mode(Attachment(path), options)
+            status = status_of(attachment)
+            if status and options.mode:
+                _set_mode(attachment, options)
+            elif status:
+                print(will_text(status), flush=True)
+            if status:
                 return
             time.sleep(0.1)
 

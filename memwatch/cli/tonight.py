@@ -21,6 +21,7 @@ from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.errors import ConfigError, SessionError
 from memwatch.domain.text import inert
 from memwatch.host.logout import Logout, logout_facts
+from memwatch.host.procfs import PROC, read_arguments
 from memwatch.ingest.open_run import OpenedRun, open_run
 from memwatch.runtime.guard.reserve import RESERVE_FILE
 from memwatch.runtime.runs.attach import Attachment
@@ -101,10 +102,18 @@ def _policy(attachment: Attachment, opened: OpenedRun) -> tuple[Policy | None, s
     ops = {*opened.manifest.ops, *_HOLDS}
     try:
         profile = named_profile(opened.manifest.profile)
-        home = run_home(attachment.key)
-        return load_policy(profile, run_dir=opened.path, run_home=home, ops=ops).base, ""
+        home, extra = run_home(attachment.key), _policy_of_guard(attachment.guard_pid)
+        book = load_policy(profile, run_dir=opened.path, run_home=home, extra=extra, ops=ops)
     except ConfigError as error:
         return None, str(error)
+    return book.base, ""
+
+
+def _policy_of_guard(pid: int | None) -> Path | None:
+    """Return the file that the guard was started with (`--policy`), None without one."""
+    words = read_arguments(PROC, pid) if pid else []
+    after = words[words.index("--policy") + 1 :][:1] if "--policy" in words else []
+    return Path(after[0]) if after and after[0].startswith("/") else None
 
 
 def _dry_runs(
