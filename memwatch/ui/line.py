@@ -91,7 +91,7 @@ def wrapped(text: str, width: int, style: str = "") -> list[Line]:
     for word in text.split():
         longer = f"{row} {word}" if row else word
         if cell_len(longer) > width and row:
-            lines.append([(row, style)])
+            lines.append([(cut(row, width), style)])
             row = word
         else:
             row = longer

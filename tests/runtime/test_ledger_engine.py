@@ -265,7 +265,7 @@ def test_of_a_request_that_nobody_knows_is_said_so(bench: Bench) -> None:
         ("read_write", {"all": True}, "read-write, whoever holds it"),
         ("resume", {"holds": ["a"]}, "resume, 1 hold"),
         ("resume", {"owner": "engine"}, "resume, held by engine"),
-        ("engine.mode", {"mode": "act"}, "engine.mode mode act"),
+        ("engine.mode", {"mode": "act"}, "guard: mode act"),
         ("leak", {"\x1b": "x" * 999}, None),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.control import Alert, Hold, SinceLeft, Suggestion
 from memwatch.domain.intervention import Intervention
 from memwatch.domain.snapshot import (
     Event,
@@ -18,20 +19,25 @@ from memwatch.domain.snapshot import (
     Word,
 )
 from memwatch.ui.actions import PANELS as PANEL_NAMES
+from memwatch.ui.deeds.dialog import Dialog, Question
+from memwatch.ui.deeds.table import DEEDS, deed
 from memwatch.ui.frame import Frame, Link
 from memwatch.ui.line import Line, text_of, width_of
 from memwatch.ui.panels.acts import acts
 from memwatch.ui.panels.banner import banner
+from memwatch.ui.panels.dialog import dialog_lines
 from memwatch.ui.panels.evidence import evidence_lines
 from memwatch.ui.panels.footer import footer, next_step, tabs
 from memwatch.ui.panels.growth import growth
 from memwatch.ui.panels.header import header
 from memwatch.ui.panels.lights import lights
 from memwatch.ui.panels.log import LogPanel
+from memwatch.ui.panels.policy import policy_lines
 from memwatch.ui.panels.processes import processes
 from memwatch.ui.panels.recovery import recovery
 from memwatch.ui.panels.since import since_left
 from memwatch.ui.view import View
+from tests.ui import night
 from tests.ui.harness import frame_of, snapshot_of, texts
 
 SIZES = [(1, 1), (7, 2), (20, 5), (44, 9), (78, 19), (120, 12), (196, 30)]
@@ -92,6 +98,22 @@ def hostile_snapshot() -> Snapshot:
         ),
         checkpoints=replace(good.checkpoints, incomplete=(HOSTILE,)),
         profile_note=HOSTILE,
+        engine=replace(
+            good.engine,
+            by=HOSTILE,
+            policy=HOSTILE,
+            policy_error=HOSTILE,
+            stop_file=HOSTILE,
+            waiting=HOSTILE,
+            soft_why=HOSTILE,
+            missing={HOSTILE: HOSTILE},
+            plan=night.plan(why=HOSTILE, detail=HOSTILE),
+            last=night.plan(why=HOSTILE, state="failed", detail=HOSTILE),
+        ),
+        holds=(Hold(id="1", op="pause", owner=HOSTILE, reason=HOSTILE),),
+        suggestion=Suggestion(op="purge", text=HOSTILE, basis=HOSTILE),
+        since=SinceLeft(from_us=0, lines=(HOSTILE,)),
+        alerts=(Alert(key=HOSTILE, severity="error", text=HOSTILE, raised_us=0),),
     )
 
 
@@ -100,6 +122,31 @@ def test_hostile_strings_are_inert(name: str) -> None:
     frame = frame_of(snapshot=hostile_snapshot(), said="")
     for line in PANELS[name](frame, 120, 30):
         assert text_of(line).isprintable()
+
+
+@pytest.mark.parametrize("action", DEEDS)
+def test_hostile_strings_are_inert_in_questions(action: str) -> None:
+    snapshot = hostile_snapshot()
+    for change in (snapshot, night.asking(snapshot)):
+        asked = deed(
+            action,
+            replace(
+                change,
+                engine=replace(change.engine, plan=night.plan(why=HOSTILE, state="proposed")),
+            ),
+        )
+        if isinstance(asked, Question):
+            for at in range(len(asked.choices)):
+                lines = dialog_lines(Dialog(question=asked, at=at), 76, 40)
+                assert all(text_of(line).isprintable() for line in lines)
+                assert all(width_of(line) <= 76 for line in lines)
+
+
+def test_the_policy_is_inert_and_fits() -> None:
+    for frame in (frame_of(snapshot=hostile_snapshot()), frame_of(), Frame()):
+        for width in (30, 90):
+            lines = policy_lines(frame, width)
+            assert all(text_of(line).isprintable() and width_of(line) <= width for line in lines)
 
 
 @pytest.mark.parametrize("panel", PANEL_NAMES)

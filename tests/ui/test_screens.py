@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import textual
+from msgspec.structs import replace
 
+from tests.ui import night
 from tests.ui.fake_session import FakeRun
 from tests.ui.harness import dashboard, settle
 
@@ -32,3 +34,23 @@ def test_dashboard(snap_compare: Callable[..., bool], theme: str, size: tuple[in
         await settle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=look_back)
+
+
+async def press(pilot: Any, *keys: str) -> None:
+    await settle(pilot)
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_a_bad_night(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    app = dashboard(FakeRun(change=night.bad))
+    assert snap_compare(app, terminal_size=size, run_before=lambda pilot: press(pilot, "3"))
+
+
+@pytest.mark.parametrize("keys", [("P", "down"), ("X", "d"), ("G", "5"), ("Z",)], ids="".join)
+def test_a_question(snap_compare: Callable[..., bool], keys: tuple[str, ...]) -> None:
+    run = FakeRun(change=lambda snapshot: replace(snapshot, suggestion=night.SUGGESTION))
+    app = dashboard(run)
+    assert snap_compare(app, terminal_size=(80, 24), run_before=lambda pilot: press(pilot, *keys))

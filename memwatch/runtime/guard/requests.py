@@ -169,6 +169,12 @@ def _plainly(op: str, args: Mapping[str, Any]) -> str:
     return f"{op.replace('_', ' ')} {told}".strip()
 
 
+def _mode(_op: str, args: Mapping[str, Any]) -> str:
+    allow, text = args.get("allow"), f"guard: mode {args.get('mode')}"
+    few = isinstance(allow, list | tuple) and 0 < len(allow) <= 3
+    return f"{text} ({', '.join(map(str, allow))})" if allow and few else text
+
+
 _WORDS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], str]]] = {
     "purge": _purge,
     "checkpoint": _checkpoint,
@@ -178,6 +184,10 @@ _WORDS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], str]]] = {
     "read_only": _hold,
     "resume": _release,
     "read_write": _release,
+    "engine.mode": _mode,
+    "engine.approve": lambda *_: "guard: its plan may go",
+    "engine.decline": lambda *_: "guard: its plan is declined",
+    "engine.reset": lambda *_: "guard: it may try again",
 }
 
 

@@ -47,6 +47,9 @@ def _may(mode: str, text: str, allow: tuple[str, ...] = (), note: str = "") -> C
     return choice(command("engine", "engine.mode", **args), text=text, note=note)
 
 
+_WATCH = _may("shadow", "watch: plan, send nothing", note="you see what it would have done")
+
+
 def _acting(snapshot: Snapshot) -> tuple[Choice, Choice]:
     words = ", ".join(op_words(op) for op in EVERYTHING)
     careful = (
@@ -75,10 +78,10 @@ def engine(snapshot: Snapshot) -> Question:
         reset = command("engine", "engine.reset")
         choices.append(choice(reset, text=f"let it try again: {levels}", note=again))
     choices += [
-        _may("shadow", "watch: plan, send nothing", note=MODES["shadow"]),
-        _may("ask", "ask: a person lets each plan go (Y, N)", note=MODES["ask"]),
+        _WATCH,
+        _may("ask", "ask: a person lets each plan go (Y, N)", note="nobody there: it does nothing"),
         *_acting(snapshot),
-        _may("observe", "levels alone", note=MODES["observe"]),
+        _may("observe", "levels alone", note="they are shown, no plan is made"),
     ]
     title = "what may the guard do by itself?"
     return Question(action="engine", title=title, lines=tuple(lines), choices=tuple(choices))
@@ -86,7 +89,9 @@ def engine(snapshot: Snapshot) -> Question:
 
 def first_question(snapshot: Snapshot) -> Question:
     """Return what is asked once for each run: what the guard may do while nobody looks."""
-    later = Choice(text="decide later: it watches and does not act", note="you are asked again")
+    later = Choice(
+        text="decide later: it watches and does not act", note="asked again at the next visit"
+    )
     return Question(
         action="engine",
         title="what may the guard do by itself?",
@@ -96,7 +101,7 @@ def first_question(snapshot: Snapshot) -> Question:
         ),
         choices=(
             later,
-            _may("shadow", "watch: plan, send nothing", note=MODES["shadow"]),
+            _WATCH,
             *_acting(snapshot),
         ),
     )

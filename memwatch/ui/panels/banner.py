@@ -78,6 +78,9 @@ def _guard(snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:
     if engine.stop_file:
         file = inert(engine.stop_file, 80)
         yield f"STOP FILE: no guard of yours acts while {file} exists", "notice"
+    if engine.policy_error:
+        error = inert(engine.policy_error, 200)
+        yield f"POLICY NOT TAKEN, the one before is in force: {error}", "alarm"
     if engine.open_breakers:
         levels = ", ".join(engine.open_breakers)
         yield (
@@ -90,10 +93,11 @@ def _guard(snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:
         yield f"GUARD ASKS (Y: look · N: no) to act at {plan.level}: {steps}", "notice"
     for op, (word, key) in _HELD.items():
         for hold in holds_of(op, snapshot)[:2]:
-            said = word if hold.effective else f"{word} asked, not said by the agent yet,"
             since = f" since {moment_text(hold.since_us, now_us)}" if hold.since_us else ""
-            who = f"by {owner_words(hold.owner)}{since}  ({key}: release)"
-            yield f"{said} {who}  {reason_words(hold)}", "notice"
+            said = f"{word} by {owner_words(hold.owner)}{since}"
+            if not hold.effective:
+                said = f"asked: {said}, the agent has not said yet"
+            yield f"{said}  ({key}: release)  {reason_words(hold)}", "notice"
 
 
 _HELD = {"pause": ("PAUSED", "Z"), "read_only": ("READ-ONLY", "R")}
