@@ -17,8 +17,10 @@ from memwatch.analytics.narrate import SILENT, event_of, event_of_fault
 from memwatch.analytics.phases import PhaseChanges
 from memwatch.domain.record import Fault, LogName, Record
 from memwatch.domain.text import inert
+from memwatch.store.decision_rows import KINDS as DECISIONS
+from memwatch.store.decision_rows import DecisionValue, decision_row
 
-Row = tuple[int | str | None, ...]
+Row = tuple[DecisionValue, ...]
 Place = tuple[LogName, int, int, int, int]
 """Log, segment, lsn, t_us, m_us: how the rows of most tables begin."""
 Tools = dict[str, str]
@@ -32,6 +34,7 @@ TABLES = (
     "tier_flow",
     "checkpoint_event",
     "intervention_event",
+    "decision",
     "event",
 )
 """Tables that records become rows of; a row's values stand in the order of its columns."""
@@ -168,6 +171,8 @@ class RowFold:
             place: Place = ("guard", segment, record.lsn, record.t_us, record.m_us)
             if record.kind == "probe":
                 self._probe(place, record)
+            elif record.kind in DECISIONS:
+                self._put("decision", (*place, *decision_row(record)))
             self._add_event(place, record)
 
     def _add_event(self, place: Place, record: Record) -> None:

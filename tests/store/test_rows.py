@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import duckdb
@@ -141,6 +142,24 @@ def test_what_was_dropped_counts_as_never_seen() -> None:
     assert [row[0] for row in rows.take().tables()["resource"]] == ["memory"]
 
 
+def test_what_the_engine_decided_has_rows_of_its_own() -> None:
+    level = record(1, "level", level="warn", resource="disk", share=0.62, why="over 60%")
+    ask = record(
+        2, "engine.decision", what="ask", level="warn", rule="levels.warn", value=6, limit=10
+    )
+    plan = record(
+        3, "plan", id="p1", level="warn", state="done", effect="none", dry=True, before_bytes=9.0
+    )
+    rows = [row[5:] for row in fold(level, ask, plan, log="guard")["decision"]]
+    nothing = (None, None, None)
+    assert rows == [
+        ("level", "warn", "disk", "", 0.62, None, False, *nothing, None, None, "over 60%"),
+        ("ask", "warn", "memory", "levels.warn", 6.0, 10.0, False, *nothing, None, None, ""),
+        ("plan", "warn", "memory", "", None, None, True, "p1", "done", "none", 9.0, None, ""),
+    ]
+    assert "decision" not in fold(level, ask, plan), "the agent's log cannot speak for the guard"
+
+
 def test_a_log_of_endless_names_and_faults_stays_bounded() -> None:
     rows = RowFold()
     for number in range(30):
@@ -155,7 +174,8 @@ def test_a_log_of_endless_names_and_faults_stays_bounded() -> None:
 
 kinds = st.sampled_from(sorted(KNOWN_KINDS)) | log.text
 _NAMES = """tier x th bytes name tiers rss_bytes swap_bytes disk freed_bytes limits metrics status
-    title id processes free_bytes duration_us"""
+    title id processes free_bytes duration_us what level resource rule value limit share dry why
+    state effect before_bytes after_bytes"""
 names = st.sampled_from(_NAMES.split())
 huge = st.integers(-(1 << 70), 1 << 70)
 values = log.values | huge | st.dictionaries(log.text, st.dictionaries(names, huge, max_size=3))
@@ -178,4 +198,8 @@ def test_nothing_a_log_says_breaks_a_row(
 def fits(value: Any, kind: str) -> bool:
     if kind == "BIGINT":
         return type(value) is int and abs(value) <= INT64_MAX
+    if kind == "BOOLEAN":
+        return type(value) is bool
+    if kind == "DOUBLE":
+        return type(value) is float and isfinite(value)
     return kind == "VARCHAR" and isinstance(value, str) and inert(value, 2_000) == value
