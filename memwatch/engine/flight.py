@@ -220,7 +220,7 @@ def _hand_over_again(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
     """Hand a lost request over once more: the same id is the same request, obeyed once."""
     step = plan.steps[plan.at]
     lost = step.state == "asked" and step.command_id not in turn.facts.commands
-    if not lost or turn.after_s(state.handed_over_m_us) < AGAIN_S:
+    if not lost or turn.may(step.op) or turn.after_s(state.handed_over_m_us) < AGAIN_S:
         return state
     _hand_over(turn, plan, step)
     return replace(state, handed_over_m_us=turn.now.m_us)

@@ -30,7 +30,7 @@ def judge(state: EngineState, turn: Turn) -> EngineState:
     if turn.gone:
         return _let_go(state, turn)
     state = _move_soft_limit(state, turn)
-    state = _witness(state, turn)
+    state = _witness(_without_rule(state, turn), turn)
     levels: dict[str, LevelState] | None = None
     moves: list[tuple[ResourceFacts, Move]] = []
     for resource in turn.facts.resources:
@@ -63,6 +63,15 @@ def judge_literally(state: EngineState, turn: Turn) -> EngineState:
         why = f"{explain.usage_text(memory, share)}: {level} ({rule}, engine off)"
         turn.say("level", why, rule, level=level, value=share, limit=memory.limit)
     return replace(state, levels=rest, least="normal")
+
+
+def _without_rule(state: EngineState, turn: Turn) -> EngineState:
+    """Forget levels of resources that the policy does not name any more."""
+    named = turn.policy.resources
+    if all(name in named or name == "memory" for name in state.levels):
+        return state
+    kept = {k: v for k, v in state.levels.items() if k in named or k == "memory"}
+    return replace(state, levels=kept)
 
 
 def _measure(
@@ -132,10 +141,21 @@ def _move_soft_limit(state: EngineState, turn: Turn) -> EngineState:
 def _witness(state: EngineState, turn: Turn) -> EngineState:
     rule, m_us = turn.policy.pressure, turn.now.m_us
     seen = pressure.watch(state.pressure, turn.facts.pressure, rule, m_us)
-    least = pressure.least_level(seen, state.level(), rule, m_us)
+    least: Level = "normal"
+    if _is_high(state, turn):
+        least = pressure.least_level(seen, rule, m_us)
     if seen == state.pressure and least == state.least:
         return state
     return replace(state, pressure=seen, least=least)
+
+
+def _is_high(state: EngineState, turn: Turn) -> bool:
+    """Whether usage by itself is at warn, or was and has not come under its end."""
+    memory, bounds = turn.memory, bounds_of(state, turn.policy, "memory")
+    if state.level() == "normal" or bounds is None or memory is None:
+        return False
+    share, end = share_of(memory), bounds.leave[0]
+    return share is not None and end is not None and share >= end
 
 
 def _let_go(state: EngineState, turn: Turn) -> EngineState:

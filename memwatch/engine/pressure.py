@@ -46,14 +46,12 @@ def watch(
     )
 
 
-def least_level(state: PressureState, by_usage: Level, rule: PressureRule, m_us: int) -> Level:
-    """Return the level that pressure calls for beside one that usage gives; `normal` for none.
+def least_level(state: PressureState, rule: PressureRule, m_us: int) -> Level:
+    """Return the level that pressure calls for where usage is at warn at least; `normal`: none.
 
-    `some` lifts warn to intervene and no further; a step of the group's events is an emergency
-    once `full` agrees that work stands still.
+    `some` calls for intervene and no more; a step of the group's events is an emergency once
+    `full` agrees that work stands still.
     """
-    if by_usage not in ("warn", "intervene"):
-        return "normal"
     hold_us = rule.hold_s * 1e6
     raised: list[Level] = ["normal"]
     if _held(state.full_emergency_m_us, m_us, hold_us):

@@ -69,7 +69,8 @@ class Turn:
         """Whether a resource was measured recently enough to decide by."""
         if resource is None or known(resource.used) is None:
             return False
-        return self.after_s(resource.measured_m_us) <= self.stale_s(resource.name)
+        age_s = (self.now.m_us - resource.measured_m_us) / 1e6
+        return abs(age_s) <= self.stale_s(resource.name)  # nor one from the future
 
     def stale_s(self, name: str) -> float:
         """Seconds after which a measurement decides nothing any more."""

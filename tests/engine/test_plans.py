@@ -356,3 +356,24 @@ def test_a_resource_of_its_own_has_its_own_levels_and_plans() -> None:
     assert world.standing().levels == {"memory": "normal", "tier:workspace": "warn"}
     plan = next(d.plan for d in world.kinds("plan") if d.plan)
     assert (plan.resource, plan.rule) == ("tier:workspace", "resources.tier:workspace.levels.warn")
+
+
+def test_a_measurement_from_the_future_decides_nothing() -> None:
+    world = World()
+    world.run(10)
+    world.memory = {"measured_m_us": world.now.m_us + 3_600_000_000}
+    world.run(20, 0.92)
+    assert world.level() == "normal"
+    world.memory = {}
+    world.tick()
+    assert world.level() == "emergency"
+
+
+def test_a_resource_that_the_policy_does_not_name_any_more_has_no_level() -> None:
+    world = World(replace(Policy(), resources={"disk": ResourceRule(warn=0.5)}))
+    world.others = (ResourceFacts(name="disk", used=6.0, limit=10.0),)
+    world.run(10)
+    assert world.standing().levels["disk"] == "warn"
+    world.policy = Policy()
+    world.run(4)
+    assert "disk" not in world.standing().levels

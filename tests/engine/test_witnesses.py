@@ -172,3 +172,21 @@ def test_it_starts_no_cool_down_of_warn_and_counts_in_no_breaker() -> None:
     plan = world.state.last or world.state.plan
     assert plan is not None
     assert plan.rule == "levels.warn"
+
+
+def test_pressure_holds_no_level_once_usage_is_low() -> None:
+    world = World()
+    world.pressure = pressure(some_avg10=50.0, some_avg60=50.0)
+    world.run(60, 0.62)
+    assert world.level() == "intervene"
+    world.run(310, 0.3)
+    assert world.level() == "normal"
+
+
+def test_an_emergency_by_pressure_that_lasts_is_met_again_after_its_cool_down() -> None:
+    world = World()
+    world.pressure = pressure(full_avg10=90.0)
+    world.run(20, 0.62)
+    assert world.asked().count("abort_experiment") == 1
+    world.run(200)
+    assert world.asked().count("abort_experiment") == 2
