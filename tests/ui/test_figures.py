@@ -237,6 +237,14 @@ def test_footer_shows_keys_and_drops_the_least_needed_ones() -> None:
     assert text_of(footer(frame_of(), 24)).split() == ["?", "help", "q", "quit"]
 
 
+def test_no_key_is_cut_at_any_width() -> None:
+    snapshot = snapshot_of()
+    few = changed(run=replace(snapshot.run, ops=("pause",)))
+    for frame in (frame_of(), few, frame_of(view_only=True)):
+        for width in range(24, 140):
+            assert "q quit" in text_of(footer(frame, width)), width
+
+
 def test_a_key_that_cannot_be_used_is_greyed_and_in_brackets() -> None:
     line = footer(frame_of(view_only=True), 120)
     styles = dict(line)

@@ -33,7 +33,7 @@ def footer(frame: Frame, width: int) -> Line:
         kept = _LAST_TO_GO[: len(_LAST_TO_GO) - gone]
         keys = [_key(action, frame) for action in offered if action.id in kept]
         line: Line = [(" ", ""), *joined(keys, ("  ", ""))]
-        if width_of(line) <= room:
+        if width_of(line) < room:  # one cell stays between them
             return spread(line, cost, width)
     return cut_line(line, width)
 
