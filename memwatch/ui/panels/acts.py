@@ -136,7 +136,7 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
 
 
 def _row(one: Intervention) -> list[Cell]:
-    action = op_words(one.action).replace("incremental", "incr")
+    action = op_words(one.action.replace("-", "_")).replace("incremental", "incr")
     what = f"{action} {inert(one.tier, 20)}".strip()
     if one.count > 1:
         what += f" ×{one.count}"
