@@ -75,6 +75,7 @@ class Bench:
         return self.upkeep.set_mode(Command(op="engine.mode", args=args, by="ctl"))
 
     def will(self) -> str:
+        self.warden.look()
         return self.portrait.engine(self.warden).will
 
     def _log(self) -> LogWriter:

@@ -124,7 +124,12 @@ class Parts:
         self.policy.follow_agent(ops_of(manifest))
 
     def _join(self, news: Callable[[], None]) -> None:
-        self.clerk.on_news = self.warden.on_news = self.probe.on_news = news
+        def judged() -> None:
+            self.warden.hear()
+            news()
+
+        self.clerk.on_news = self.probe.on_news = judged
+        self.warden.on_news = news
         self.upkeep.on_news = self.warden.hear
         self.recorder.on_gap = self.told
         self.recorder.make_room = self.reserve.give_up

@@ -183,7 +183,6 @@ class Guard:
 
     def _news(self) -> None:
         self._parts.clerk.hear()
-        self._parts.warden.hear()
         if self.hub.wanted:
             self.hub.wake.set()
 
@@ -236,13 +235,13 @@ class Guard:
             older_experiments=parts.history.older_experiments,
             drill=parts.probe.drill,
             alive=parts.probe.alive,
-            declared=parts.portrait.declared(),
+            declared=parts.portrait.seen.declared,
             policy=parts.portrait.policy,
             policy_source=parts.policy.book.origin,
             engine=parts.portrait.engine(parts.warden),
             levels=at.levels if at else None,
             soft_share=at.soft_share if at else None,
-            holds=parts.actuator.holds(),
+            holds=parts.portrait.seen.holds,
             alerts=parts.notifier.alerts,
             notify=parts.notify,
             since=parts.leaving.since(),

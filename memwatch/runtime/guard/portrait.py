@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from memwatch.config.policy import Policy
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
-from memwatch.domain.control import EngineInfo
+from memwatch.domain.control import EngineInfo, Hold
 from memwatch.domain.level import LEVELS
 from memwatch.domain.snapshot import Disk
 from memwatch.engine.facts import Facts, Now
@@ -16,6 +18,16 @@ from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.limits_view import limits_of
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.run_view import RunView
+
+
+class Seen(NamedTuple):
+    """What the agent's own files said at the newest look of the warden."""
+
+    declared: str | None = None
+    """The agent's mode by its own word, where that is newer than its log's."""
+    holds: tuple[Hold, ...] = ()
+    ops: frozenset[str] = frozenset()
+    """What it takes now, holds included."""
 
 
 class Portrait:
@@ -39,14 +51,25 @@ class Portrait:
         self._probe = controls.probe
         self._wishes = controls.wishes
         self._facts = FactsBuilder(profile, ring)
+        self.seen = Seen()
+        """For viewers: the tick itself reads no file."""
 
     @property
     def policy(self) -> Policy:
         """The policy in force, of the agent's phase."""
         return self._policy.of(self._ring.state.phase)
 
-    def declared(self) -> str | None:
-        """Return the agent's mode by its own word where that is newer than its log's."""
+    def _look(self) -> Seen:
+        """Read what the agent says of itself now."""
+        offers = self._actuator.offers().items()
+        ops = frozenset(op for op, offer in offers if not offer.why_not)
+        seen = Seen(self._declared(), self._actuator.holds(), ops)
+        if seen != self.seen:
+            self.seen = seen
+            self._ring.touch()
+        return seen
+
+    def _declared(self) -> str | None:
         said = self._actuator.state()
         state = self._ring.state
         if said is None or (state.start is not None and said.start_id != state.start.start_id):
@@ -57,10 +80,9 @@ class Portrait:
 
     def facts(self, now: Now) -> tuple[Facts, Policy]:
         """Return what the engine is told at an instant, and the policy in force."""
-        policy, declared, holds = self.policy, self.declared(), self._actuator.holds()
-        at_us = now.m_us
+        policy, seen, at_us = self.policy, self._look(), now.m_us
         with self._ring.lock:
-            run_state, _, _ = self.run.state(self._probe.alive, at_us, declared)
+            run_state, _, _ = self.run.state(self._probe.alive, at_us, seen.declared)
             manifest, machine = self.run.run.manifest, self._probe.limits
             limits = limits_of(self._profile, self._ring, manifest, machine, policy)
             disk = self._ring.disk
@@ -73,22 +95,18 @@ class Portrait:
             run_state=run_state,
             mode=self._authority.mode,
             allow=self._authority.allow,
-            ops=self.ops(),
+            ops=seen.ops,
             disk=space,
             pressure=self._probe.pressure,
             period_s=self._probe.period_s,
             commands=self._ledger.commands(),
-            holds=holds,
+            holds=seen.holds,
             approved=self._wishes.approved,
             declined=self._wishes.declined,
             released_m_us=self._wishes.released_m_us,
             reset_m_us=self._wishes.reset_m_us,
         )
         return self._facts.build(known, at_us), policy
-
-    def ops(self) -> frozenset[str]:
-        """Return what the agent takes now, holds included."""
-        return frozenset(op for op, offer in self._actuator.offers().items() if not offer.why_not)
 
     # -- for viewers -------------------------------------------------------------------------
 
@@ -122,7 +140,7 @@ class Portrait:
         authority = self._authority
         if authority.mode != "act":
             return f"WILL NOT ACT ({'STOP file' if authority.stopped else authority.mode})"
-        usable, rules = allow & self.ops(), self.policy.levels
+        usable, rules = allow & self.seen.ops, self.policy.levels
         acts = [
             level
             for level in LEVELS[1:]

@@ -77,6 +77,7 @@ class Warden:
         self.shout: Callable[[str], None] = lambda _: None
         """Told what a person must know at once."""
         self.on_news: Callable[[], None] = lambda: None
+        """Told after each tick."""
         self.on_failure: Callable[[str], None] = lambda _: None
         """Told why this loop failed; it goes on."""
 
@@ -149,8 +150,7 @@ class Warden:
                 self._carry_out(decision)
         self.standing = standing(state, facts, policy, now)
         self.period_s = _period_s(self.level, facts)
-        if decisions:
-            self.on_news()
+        self.on_news()
 
     def _write(
         self, state: EngineState, decisions: tuple[Decision, ...], *, sync: bool
