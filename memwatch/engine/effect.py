@@ -10,12 +10,11 @@ from msgspec.structs import replace
 from memwatch.domain.level import rank
 from memwatch.domain.plan import Effect, Plan
 from memwatch.domain.units import bytes_text, duration_text
-from memwatch.engine import breaker, cooldown, flight, plans
+from memwatch.engine import breaker, cooldown, flight, judge, plans
 from memwatch.engine.explain import points_text
-from memwatch.engine.judge import bounds_of
 from memwatch.engine.state import EngineState
 from memwatch.engine.trend import falling
-from memwatch.engine.turn import Turn, known, share_of
+from memwatch.engine.turn import Turn, known
 
 _PATIENCE = 4
 """So many times the wait for a fresh measurement; then the effect stays unmeasured."""
@@ -52,14 +51,12 @@ def measure(state: EngineState, turn: Turn) -> EngineState:
 
 
 def _effect(state: EngineState, turn: Turn, plan: Plan) -> Effect:
-    freed = plan.freed_bytes
-    resource = turn.resources.get(plan.resource)
-    bounds = bounds_of(state, turn.policy, plan.resource)
-    if freed is None or resource is None or bounds is None or not known(resource.limit):
+    freed, resource = plan.freed_bytes, turn.resources.get(plan.resource)
+    limit = known(resource.limit) if resource is not None else None
+    if freed is None or not limit:
         return "unmeasured"
-    share, end_at = share_of(resource), bounds.leave[rank(plan.level) - 1]
-    enough = turn.policy.measure.enough_share * (resource.limit or 0)
-    if freed >= enough or (share is not None and end_at is not None and share < end_at):
+    enough = turn.policy.measure.enough_share * limit
+    if freed >= enough or judge.under_exit(state, turn, plan.resource, plan.level):
         return "effective"
     return "worse" if freed <= -enough else "none"
 

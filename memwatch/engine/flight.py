@@ -10,13 +10,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from memwatch.domain.command import FINAL_STATES, CommandState
-from memwatch.domain.level import rank
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.units import duration_text
-from memwatch.engine import cooldown
-from memwatch.engine.judge import bounds_of
+from memwatch.engine import cooldown, judge
 from memwatch.engine.state import EngineState
-from memwatch.engine.turn import Turn, share_of
+from memwatch.engine.turn import Turn
 
 AGAIN_S = 2.0
 """A request that the ledger does not know after this time was lost, and is handed over again."""
@@ -148,10 +146,6 @@ def _started(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
         return end(state, turn, "expired", recovered, cools=False) if recovered else state
     before = turn.usage(plan.resource)
     going = replace(plan, state="asked", at=0, before_bytes=before)
-    first = next((n for n, step in enumerate(plan.steps) if step.state == "proposed"), None)
-    if first is None:  # every step is a hold that is in force already
-        going = replace(going, at=len(plan.steps))
-        return _finished(replace(state, plan=going), turn, going)
     turn.tell(going, going.why)
     return replace(state, plan=going)
 
@@ -246,16 +240,8 @@ def _recovered(state: EngineState, turn: Turn, plan: Plan) -> str:
     """
     if plan.level not in _GENTLE or plan.rule.startswith(("outlook.", "pause.")):
         return ""
-    resource, bounds = (
-        turn.resources.get(plan.resource),
-        bounds_of(state, turn.policy, plan.resource),
-    )
-    if resource is None or bounds is None or not turn.fresh(resource):
-        return ""
-    share, end_at = share_of(resource), bounds.leave[rank(plan.level) - 1]
-    if share is None or end_at is None or share >= end_at:
-        return ""
-    return f"recovered to {share * 100:.1f}%, under {end_at * 100:g}%: the rest is not needed"
+    under = judge.under_exit(state, turn, plan.resource, plan.level)
+    return f"recovered: {under}; the rest is not needed" if under else ""
 
 
 def _finished(state: EngineState, turn: Turn, plan: Plan) -> EngineState:

@@ -25,6 +25,21 @@ def bounds_of(state: EngineState, policy: Policy, name: str) -> Bounds | None:
     return resource_bounds(rule) if rule is not None else None
 
 
+def under_exit(state: EngineState, turn: Turn, name: str, level: Level) -> str:
+    """Say how a resource lies under the end of a level at this instant; empty while it does not.
+
+    Where pressure calls for the level, low usage is no reason to think that it is over.
+    """
+    resource, bounds = turn.resources.get(name), bounds_of(state, turn.policy, name)
+    by_pressure = name == "memory" and rank(state.least) >= rank(level)
+    if resource is None or bounds is None or by_pressure or not turn.fresh(resource):
+        return ""
+    share, end = share_of(resource), bounds.leave[rank(level) - 1]
+    if share is None or end is None or share >= end:
+        return ""
+    return f"{explain.percent_text(share)}, under {explain.points_text(end)}"
+
+
 def judge(state: EngineState, turn: Turn) -> EngineState:
     """Bring levels, soft limit and pressure up to the facts."""
     if turn.gone:

@@ -7,6 +7,7 @@ start, so that a phase with another start begins from its own. Source: R9; leaks
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -130,7 +131,8 @@ def _by_forecast(
 def _pace(memory: ResourceFacts, soft: SoftLimit) -> float:
     """Growth to compare with later: what lowered it, whichever window saw it."""
     seen = (memory.growth_per_min, memory.growth_recent_per_min)
-    return max((g for g in seen if g is not None and g > 0), default=_limit_per_min(memory, soft))
+    rises = (growth for growth in seen if growth is not None and 0 < growth < inf)
+    return max(rises, default=_limit_per_min(memory, soft))
 
 
 def _calm_per_min(state: SoftState, memory: ResourceFacts, soft: SoftLimit) -> float:

@@ -15,7 +15,8 @@ PURE = (
     "memwatch.analytics.run_state",
     "memwatch.analytics.growth",
     "memwatch.analytics.series",
-    "memwatch.engine.levels",
+    "memwatch.engine.standing",
+    "memwatch.engine.tick",
 )
 
 

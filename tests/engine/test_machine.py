@@ -216,6 +216,8 @@ class Engine(RuleBasedStateMachine):
                 assert (known.op, known.args) == (one.op, one.args)
             if one.kind == "withdraw":
                 self.given_up.add(one.command_id)
+            if one.kind == "level" and rank(one.level) >= rank("emergency"):
+                self.rest_until.pop(one.level, None)  # entered anew: it waits for nothing
         self.check_rest()
         ended = self.world.state.last
         if ended is None or ended == self.before.last or ended.resource != "memory":
@@ -237,9 +239,7 @@ class Engine(RuleBasedStateMachine):
         plan = self.made()
         if plan is None or plan.rule != f"levels.{plan.level}":
             return
-        rises = any(one.kind == "level" and one.level == plan.level for one in self.decisions)
-        if rank(plan.level) < rank("emergency") or not rises:
-            assert self.world.now.m_us >= self.rest_until.get(plan.level, 0), plan
+        assert self.world.now.m_us >= self.rest_until.get(plan.level, 0), plan
 
     def check_decisions(self) -> None:
         world = self.world
@@ -332,4 +332,4 @@ class Engine(RuleBasedStateMachine):
 
 
 TestEngine = Engine.TestCase
-TestEngine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestEngine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)

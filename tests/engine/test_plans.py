@@ -168,7 +168,7 @@ def test_what_recovered_meanwhile_is_not_acted_on() -> None:
     world.run(4)
     assert world.asked() == ["checkpoint"]
     assert world.state.last is not None
-    assert world.state.last.detail.startswith("recovered to 54.0%, under 55%")
+    assert world.state.last.detail.startswith("recovered: 54.0%, under 55%")
 
 
 def test_a_gentle_step_waits_for_a_measurement_an_emergency_does_not() -> None:

@@ -190,3 +190,10 @@ def test_an_emergency_by_pressure_that_lasts_is_met_again_after_its_cool_down() 
     assert world.asked().count("abort_experiment") == 1
     world.run(200)
     assert world.asked().count("abort_experiment") == 2
+
+
+def test_low_usage_is_no_recovery_while_pressure_calls_for_the_level() -> None:
+    world = World()
+    world.pressure = pressure(some_avg10=50.0, some_avg60=50.0)
+    world.run(20, 0.62)
+    assert world.asked()[-3:] == ["pause", "checkpoint", "purge"]
