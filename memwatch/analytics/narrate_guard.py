@@ -122,9 +122,8 @@ def _level(record: Record) -> Told:
     severity: Severity = "notice" if level == "normal" else "warning"
     if level in ("emergency", "hard"):
         severity = "error"
-    why = inert(record.text("why"), 160)
-    said = why.startswith(resource)
-    return "level", f"{level}: {why}" if said else f"{resource} {level}: {why}", severity
+    why = inert(record.text("why"), 160).removeprefix(f"{resource} ")
+    return "level", f"{resource} {level}: {why}", severity
 
 
 def _policy(record: Record) -> Told:

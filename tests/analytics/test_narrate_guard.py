@@ -94,7 +94,7 @@ NAMES = st.sampled_from(
         (
             "level",
             {"level": "warn", "why": "memory 62% of 300M"},
-            ("level", "warn: memory 62% of 300M", "warning"),
+            ("level", "memory warn: 62% of 300M", "warning"),
         ),
         (
             "intervention",

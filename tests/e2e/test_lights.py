@@ -30,6 +30,7 @@ def profile(name: str, more: str = "") -> str:
 name: {name}
 windows: {{growth_s: [8, 20, 600], chart_s: 60}}
 probe: {{period_s: 0.2, disk_s: 0.2}}
+policy: {{exit: {{dwell_s: 1}}}}
 {more}
 """
 
