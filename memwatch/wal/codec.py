@@ -73,11 +73,12 @@ measure, or phase or asked: then `old` and `new` hold what differs of the tier's
 Kinds and members that the guard writes to its own log, `guard.wal`:
 
     guard.begin        epoch version policy mode
-    engine.mode        mode allow until_us by why
+    engine.mode        mode allow until_us by why again
     engine.state       state boot
     engine.decision    what rule level resource value limit why dry
     level              level resource share why
-    plan               id level rule why state detail dry effect at steps before_bytes after_bytes
+    plan               id level resource rule why state detail dry effect at steps before_bytes
+                       after_bytes
     intervention       id op state detail origin plan by why what dry_run result ttl_us
     policy             source changed error
     viewer             state by known
@@ -90,6 +91,7 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
     process            text severity
     note               text
 
+`engine.mode.again` marks one that only says again what is in force, for who reads from the end.
 `engine.state.state` is the threshold engine's own and may change with each version; `boot` is the
 boot id that its durations belong to. A plan's `steps` are `{op, args, id, state, detail}`; `at` is
 the place of the one in work. `viewer.state` is came, left or kept; `known` is what was counted

@@ -87,6 +87,21 @@ def test_what_was_taken_is_there_after_a_restart(historian: Historian, path: Pat
     again.close()
 
 
+def test_while_it_is_paused_the_file_is_closed_and_nothing_is_lost(historian: Historian) -> None:
+    read_on(historian, PAGES, 40)
+    historian.pause("over its memory")
+    assert (historian.recording, historian.error) == (False, "over its memory")
+    assert not historian.database.is_open
+    assert not historian.submit(PAGES.read(40, 60))
+    historian.flush()
+    assert not historian.database.is_open, "it does not heal by itself"
+    historian.resume()
+    assert historian.recording
+    read_on(historian, PAGES)
+    historian.flush()
+    assert stored_lsns(historian) == true_lsns(PAGES.records)
+
+
 def test_it_writes_by_itself_each_period(path: Path, clock: ManualClock) -> None:
     historian = Historian(path, clock, period_s=0.05, bounds=ROOMY)
     historian.start()

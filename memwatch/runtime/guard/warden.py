@@ -242,6 +242,7 @@ def _plan_members(plan: Plan) -> dict[str, Any]:
     return {
         "id": plan.id,
         "level": plan.level,
+        "resource": plan.resource,
         "rule": plan.rule,
         "why": plan.why,
         "state": plan.state,
