@@ -59,7 +59,7 @@ def rule_of(resource: str, level: Level) -> str:
     ('soft', 'thresholds.hard', 'resources.disk.warn')
     """
     if resource != "memory":
-        return f"resources.{resource}.{level}"
+        return f"resources.{inert(resource, _NAME_WIDTH)}.{level}"
     return "soft" if level == "warn" else f"thresholds.{level}"
 
 

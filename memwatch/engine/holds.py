@@ -13,7 +13,7 @@ from memwatch.config.policy import Action
 from memwatch.domain.control import Hold
 from memwatch.domain.level import Level, rank
 from memwatch.domain.units import duration_text
-from memwatch.engine import cooldown, flight, plans
+from memwatch.engine import cooldown, flight, judge, plans
 from memwatch.engine.state import EngineState, PauseStage, PauseState
 from memwatch.engine.turn import Turn
 
@@ -79,9 +79,16 @@ def _pauses(turn: Turn, resource: str, level: Level) -> bool:
 
 
 def _is_left(state: EngineState, turn: Turn, pause: PauseState) -> bool:
-    """Whether the level was left, for one that would not pause again at once."""
+    """Whether the level was left, for one that would not pause again at once.
+
+    Usage is looked at as well: levels may have begun anew since the pause did.
+    """
     level = state.level(pause.resource)
-    return rank(level) < rank(pause.level) and not _pauses(turn, pause.resource, level)
+    if rank(level) >= rank(pause.level) or _pauses(turn, pause.resource, level):
+        return False
+    if judge.bounds_of(state, turn.policy, pause.resource) is None:
+        return True
+    return bool(judge.under_exit(state, turn, pause.resource, pause.level))
 
 
 def _mind_length(state: EngineState, turn: Turn, pause: PauseState) -> EngineState:

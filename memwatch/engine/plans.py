@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from memwatch.config.policy import Action
 from memwatch.domain.level import Level, rank
 from memwatch.domain.plan import Plan, Step
+from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
 from memwatch.engine import cooldown, explain, flight, outlook
 from memwatch.engine.judge import bounds_of
@@ -116,7 +117,9 @@ def path_of(resource: str, level: Level) -> str:
     >>> path_of("memory", "warn"), path_of("disk", "warn")
     ('levels.warn', 'resources.disk.levels.warn')
     """
-    return f"levels.{level}" if resource == "memory" else f"resources.{resource}.levels.{level}"
+    if resource == "memory":
+        return f"levels.{level}"
+    return f"resources.{inert(resource, 60)}.levels.{level}"
 
 
 def hindrance(state: EngineState, turn: Turn, call: Call) -> str:

@@ -10,6 +10,7 @@ from memwatch.domain.level import Level
 from memwatch.domain.plan import Plan
 from memwatch.domain.sample import HELD_S
 from memwatch.domain.snapshot import PAST
+from memwatch.domain.text import inert
 from memwatch.engine.decision import Decision, Kind
 from memwatch.engine.facts import Facts, Now, ResourceFacts
 
@@ -17,6 +18,8 @@ _STALE_PERIODS = 2
 _LEAST_STALE_S = 2.0
 _PROBED = ("memory", "unaccounted")
 """Measured each period; the others when the agent tells, at least each minute."""
+_WHY = 300
+"""Longest reason."""
 
 
 class Turn:
@@ -31,8 +34,9 @@ class Turn:
         self.decisions: list[Decision] = []
 
     def say(self, kind: Kind, why: str, rule: str, **more: Any) -> None:
-        """Note a decision; `more` are further members of it."""
-        self.decisions.append(Decision(kind=kind, why=why, rule=rule, **more))
+        """Note a decision; `more` are further members of it. Names in it come from outside."""
+        told = Decision(kind=kind, why=inert(why, _WHY), rule=inert(rule, _WHY), **more)
+        self.decisions.append(told)
 
     def tell(self, plan: Plan, why: str) -> None:
         """Note that a plan was made, moved on or ended."""

@@ -147,3 +147,20 @@ def test_an_agent_that_began_anew_is_still_held() -> None:
     world.run(20, 0.76)
     assert "pause" in world.holds
     assert world.state.pause is not None
+
+
+def test_a_pause_that_outlived_the_memory_of_the_engine_does_not_end_while_usage_is_high() -> None:
+    world = World()
+    world.hold("pause")
+    world.run(60, 0.72)
+    assert "pause" in world.holds
+    world.run(4, 0.69)
+    assert "pause" not in world.holds
+
+
+def test_a_pause_is_not_ended_blindly() -> None:
+    world = World()
+    world.hold("pause")
+    world.measured = False
+    world.run(60, 0.72)
+    assert "pause" in world.holds
