@@ -1,4 +1,4 @@
-"""People and restarts: modes, what a person lets go, a guard, an agent or a machine that began anew."""
+"""Modes, what a person lets go, and a guard, an agent or a machine that began anew."""
 
 from __future__ import annotations
 
