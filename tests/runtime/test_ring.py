@@ -229,6 +229,14 @@ def test_stored_events_come_before_those_of_the_present_segment() -> None:
     ]
 
 
+def test_what_the_guard_told_before_its_history_was_read_is_not_told_twice() -> None:
+    bench = Bench()
+    bench.ring.take_guard(record(1, "guard.begin", 60, version="1", mode="shadow", epoch=1))
+    (begun,) = bench.ring.events(0, 10)
+    bench.ring.prefill_events([_event(5, "of the guard before", "guard"), begun])
+    assert [e.text for e in bench.ring.events(0, 10)] == ["of the guard before", begun.text]
+
+
 def test_prefilled_growth_speaks_at_once_and_the_future_is_left_out() -> None:
     bench = Bench()
     points = [(T0_US - s * S, 100.0 * MB - s * MB) for s in range(600, 0, -1)]

@@ -160,11 +160,13 @@ class Ring:
             held = list(self._events)
             texts = {event.text for event in held if event.kind == "fault"}
             first_us = min((e.t_us for e in held if e.origin == "agent"), default=None)
+            own = {(event.t_us, event.text) for event in held if event.origin == "guard"}
             older = [
                 event
                 for event in stored
                 if (event.origin == "guard" or first_us is None or event.t_us < first_us)
                 and event.text not in texts
+                and (event.t_us, event.text) not in own
             ]
             self._complete_since_us = self._clock.wall_us() if first_us is None else first_us
             merged = sorted([*older, *held], key=lambda event: event.t_us)[-EVENTS:]
