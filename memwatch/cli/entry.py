@@ -30,8 +30,8 @@ _HEAD = """usage: memwatch [TARGET] [--view] [--theme NAME] [--ascii] [--refresh
 
 Watches the memory of autonomous agents that run for hours.
 
-Without a command the dashboard opens: on TARGET (a run directory, or the id of a run that
-`memwatch ls` shows), else on the newest run that is alive.
+Without a command the dashboard opens: on TARGET (a run directory, or of a run that `memwatch ls`
+shows its id or its directory's name), else on the newest run that is alive.
 
 dashboard options:
   --view         look only: no key acts on the agent

@@ -85,6 +85,24 @@ def test_a_run_is_known_by_its_id(tmp_path: Path) -> None:
     assert resolve(str(path)) == path
 
 
+def test_a_run_is_known_by_the_name_of_its_directory_while_only_one_has_it(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "night-7")
+    know(path)
+    assert resolve("night-7") == path
+    know(tmp_path / "gone" / "night-7", "removed")
+    assert resolve("night-7") == path, "one that was removed is in nobody's way"
+    know(make_run(tmp_path / "elsewhere" / "night-7", "run-2"), "run-2")
+    with pytest.raises(TargetError, match="names 2 runs; say which one: run-1, run-2"):
+        resolve("night-7")
+
+
+def test_an_id_goes_before_the_name_of_a_directory(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "first", "night-7")
+    know(path, "night-7")
+    know(make_run(tmp_path / "night-7", "run-2"), "run-2")
+    assert resolve("night-7") == path
+
+
 def test_a_copy_gets_a_key_of_its_own(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     know(path)

@@ -79,9 +79,10 @@ def socket_of(key: str) -> Path:
 
 
 def resolve(name: str) -> Path:
-    """Return the run directory that a word means: a path, or the id of a run that `ls` knows.
+    """Return the run directory that a word means.
 
-    Raises TargetError when it is neither.
+    That is a path, or of a run that `ls` knows its id, or the name of its directory. Raises
+    TargetError when it is none of them, or the name of several.
     """
     path = Path(os.path.expanduser(name))  # noqa: PTH111 -- Path's raises for an unknown ~user
     if "/" in name or (name and os.path.exists(path)):  # noqa: PTH110 -- Path's raises for a name too long
@@ -89,7 +90,23 @@ def resolve(name: str) -> Path:
     known = read_json(run_home(name) / META_FILE)
     if known is not None and isinstance(known.get("path"), str):
         return Path(known["path"])
-    raise TargetError(f"{inert(name, 60)!r} is no path and no run that `memwatch ls` knows")
+    return _named(name)
+
+
+def _named(name: str) -> Path:
+    metas = (read_json(meta) or {} for meta in (home() / "runs").glob(f"*/{META_FILE}"))
+    found = {
+        str(meta["path"]): str(meta.get("run_key"))
+        for meta in metas
+        if isinstance(meta.get("path"), str) and Path(meta["path"]).name == name
+    }
+    present = {path: key for path, key in found.items() if (Path(path) / RUN_FILE).is_file()}
+    if len(present) > 1:
+        keys = ", ".join(inert(key, 60) for key in sorted(present.values())[:4])
+        raise TargetError(f"{inert(name, 60)!r} names {len(present)} runs; say which one: {keys}")
+    if not present:
+        raise TargetError(f"{inert(name, 60)!r} is no path and no run that `memwatch ls` knows")
+    return Path(next(iter(present)))
 
 
 def newest_live(agent: str | None = None) -> Path:
