@@ -89,6 +89,7 @@ def test_the_stop_file_keeps_every_engine_from_acting(authority: Authority, tmp_
         {"mode": "act", "until_us": "8h"},
         {"mode": "act", "allow": "pause"},
         {"mode": "act", "allow": ["pause"] * 99},
+        {"mode": "act", "allow": ["pause", "checkpont"]},
     ],
 )
 def test_what_is_no_grant_changes_nothing(authority: Authority, args: dict[str, Any]) -> None:

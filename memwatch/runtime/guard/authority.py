@@ -13,6 +13,8 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from memwatch.config.policy import Policy
+from memwatch.config.policy_check import OPERATIONS
+from memwatch.config.yaml_file import nearest
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import SessionError
 from memwatch.domain.level import EngineMode
@@ -151,6 +153,9 @@ def _operations(value: object) -> tuple[str, ...] | None:
     found = _read_operations(value)
     if found is None and value is not None:
         raise SessionError("`allow` names operations")
+    for op in found or ():  # a slip of the pen must not leave out what a night relies on
+        if op not in OPERATIONS:
+            raise SessionError(f"there is no operation {op!r}{nearest(op, OPERATIONS)}")
     return found
 
 
