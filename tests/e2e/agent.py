@@ -45,7 +45,7 @@ class Agent:
         self.seen: list[str] = []
         self._over = threading.Event()
         self._worker = threading.Thread(target=self._work, name="worker", daemon=True)
-        self._growing = 0
+        self._steps = STEPS
         self.children: dict[int, subprocess.Popen[str]] = {}
 
     def hello(self) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class Agent:
         block[::4096] = b"x" * len(block[::4096])
         self.held.append(block)
 
-    def work(self, step_bytes: int = 0) -> None:
-        """Do endless experiments in a thread of their own, and lose so many bytes each step."""
-        self._growing = step_bytes
+    def work(self, steps: int = STEPS) -> None:
+        """Do one experiment after another, of so many steps, in a thread of their own."""
+        self._steps = steps
         if not self._worker.is_alive():
             self._worker.start()
 
@@ -122,14 +122,12 @@ class Agent:
                 self.seen.append("read-only")
 
     def _experiment(self) -> None:
-        for _ in range(STEPS):
+        for _ in range(self._steps):
             if self._over.is_set():
                 return
             with self.run.step("step"):
                 self.run.tiers["verified"].put("count", {"number": self.acknowledged + 1})
                 self.acknowledged += 1
-            if self._growing:
-                self.hold(self._growing)
             self.run.safe_point()
             self._over.wait(STEP_S)
 

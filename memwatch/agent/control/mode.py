@@ -52,6 +52,7 @@ class Abort(Struct):
     """An experiment that was asked to end."""
 
     number: int | None
+    """None: it ended by itself meanwhile."""
     finish: Callable[[], None]
     """Saves and answers, once, at the first safe point after its end. Never raises."""
     rest_us: int
@@ -182,7 +183,7 @@ class Mode:
         Without `whole`, where the state may be half changed, only an abort is raised.
         """
         abort = self._abort
-        if abort is not None and abort.number == self._context.experiment:
+        if abort is not None and abort.number == self._context.experiment is not None:
             if self._holder is not None and self._holder.is_here():
                 raise ExperimentAborted("the experiment was aborted from outside")
         elif abort is not None and whole:

@@ -97,7 +97,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     anywhere: bool = False
     """It may also run where a step or tool call begins, as it needs no state that is whole."""
     this_experiment: bool = False
-    """It means the experiment in progress when it was accepted, never a later one."""
+    """It means the experiment in progress when it was accepted, never a later one; it is run as
+    well where that one ended meanwhile and no other began."""
     ends_run: bool = False
     """What it asks for is so once the run has ended: no later start does it."""
     ready: Callable[[], bool] = lambda: True

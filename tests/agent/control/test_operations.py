@@ -184,6 +184,19 @@ def test_after_an_abort_by_the_engine_it_may_hold_the_run_before_the_next_experi
     assert began == ["began"]
 
 
+def test_an_abort_of_an_experiment_that_just_ended_saves_and_holds_up_the_next(run: Parts) -> None:
+    run.begin_experiment()
+    command_id = run.ask("abort_experiment", by={"uid": 0, "origin": "engine"})
+    run.end_experiment()
+    run.listener.interruption_point()
+    assert run.mode.state == "aborting", "a checkpoint waits for a state that is whole"
+    run.listener.safe_point()
+    state, _, result = run.answer(command_id)
+    assert (state, result["experiment"]) == ("done", None)
+    assert (run.path / result["saved"]["path"]).exists()
+    assert run.modes() == ["aborting", "running"]
+
+
 def test_an_abort_that_cannot_save_is_done_all_the_same(run: Parts) -> None:
     run.begin_experiment()
     command_id = run.ask("abort_experiment")
