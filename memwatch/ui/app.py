@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 
 from memwatch.domain.command import Command
 from memwatch.domain.snapshot import Snapshot
+from memwatch.domain.text import inert
 from memwatch.ui import actions, messages, view
 from memwatch.ui.charts.course import first_sample_us
 from memwatch.ui.deeds.agent import note
@@ -23,6 +24,7 @@ from memwatch.ui.deeds.table import DEEDS, Deed, deed
 from memwatch.ui.live import LiveApp
 from memwatch.ui.terminal.driver import ThriftyDriver
 from memwatch.ui.view import View
+from memwatch.ui.words import guard_words
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -49,6 +51,7 @@ class DashboardApp(LiveApp):
     _dialog: DialogScreen | None = None
     _requests = 0
     _asked_first = False
+    _first_is_open = False
 
     def action_run(self, name: str) -> None:
         """Do what the table says, or say why not."""
@@ -95,7 +98,7 @@ class DashboardApp(LiveApp):
         self.push_screen(self._dialog, self._chosen)
 
     def _chosen(self, choice: Choice | None) -> None:
-        self._dialog = None
+        self._dialog, self._first_is_open = None, False
         if choice is not None and choice.command is not None:
             self._submit(choice.command, choice.sent)
 
@@ -111,11 +114,21 @@ class DashboardApp(LiveApp):
 
     def _look_at(self, snapshot: Snapshot) -> None:
         """Ask once what the guard may do, where nobody said so for this run."""
+        if self._first_is_open and snapshot.engine.asked:
+            self._answered_elsewhere(snapshot)
         if self._asked_first or self.screen is not self.dashboard:
             return
         if wants_first_question(snapshot, view_only=self.frame.view_only):
-            self._asked_first = True
+            self._asked_first = self._first_is_open = True
             self._begin(first_question(snapshot))
+
+    def _answered_elsewhere(self, snapshot: Snapshot) -> None:
+        """Take the question back that another viewer or `ctl` answered: it says what is not so."""
+        if self._dialog is not None and self.screen is self._dialog:
+            self._dialog.dismiss(None)
+            engine = snapshot.engine
+            words = guard_words(engine, engine.mode)
+            self.say(f"said meanwhile by {inert(engine.by, 24)}: {words}")
 
     def _do_note(self) -> None:
         from memwatch.ui.screens.overlay import NoteScreen

@@ -152,6 +152,24 @@ async def test_a_person_is_asked_once_what_the_guard_may_do() -> None:
         assert app.screen is app.dashboard
 
 
+async def test_the_first_question_goes_when_somebody_else_answered_it() -> None:
+    answered = False
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        shown = night.in_mode(snapshot, "act" if answered else "shadow", asked=answered, by="ctl")
+        return replace(shown, run=replace(shown.run, agent="searcher", profile="engine"))
+
+    run = FakeRun(change=change)
+    assert isinstance(run.clock, ManualClock)
+    async with opened(run) as (app, pilot):
+        await settle(pilot, lambda: "nobody has said yet" in screen_text(app))
+        answered = True
+        run.clock.advance_s(1)
+        await settle(pilot, lambda: "said meanwhile by ctl: guard acts" in screen_text(app))
+        assert app.screen is app.dashboard
+        assert run.submitted == []
+
+
 async def test_the_panel_of_what_happened_takes_room_only_when_it_has_something_to_say() -> None:
     told = False
 

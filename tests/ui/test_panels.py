@@ -166,8 +166,18 @@ def test_header_says_which_run_and_gives_way_by_importance() -> None:
         " memwatch  20260731-demo  @ gpu01  pid 4242  RUNNING  exp 100  exploration  up 15m00s"
         "  guard acts" + " " * 24 + "08:00:00 "
     )
-    assert text_of(header(frame, 50)) == " 20260731-demo  RUNNING  exp 100         08:00:00 "
+    assert text_of(header(frame, 50)) == " 20260731-demo  RUNNING  guard acts      08:00:00 "
     assert text_of(header(frame, 20)) == "RUNNING 20260731-de…"
+
+
+def test_a_narrow_header_says_whether_the_guard_acts() -> None:
+    frame = frame_of()
+    assert text_of(header(frame, 36)) == "RUNNING guard acts 20260731-demo"
+    assert text_of(header(frame, 30)) == "RUNNING guard acts 20260731-d…"
+    assert frame.snapshot is not None
+    watched = Frame(snapshot=night.in_mode(frame.snapshot, "shadow"))
+    assert text_of(header(watched, 40)) == "RUNNING WILL NOT ACT (shadow) 20260731-…"
+    assert text_of(header(watched, 34)) == "RUNNING WILL NOT ACT 20260731-demo"
 
 
 def test_what_is_wrong_with_the_reading_stands_in_the_header_at_80() -> None:

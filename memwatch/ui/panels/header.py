@@ -20,6 +20,8 @@ _STATE_STYLES = {
     "killed": "crit",
     "silent": "warn",
 }
+_SHORT_NAME = 8
+"""Of a run's name so many characters are left at least, beside the word on its guard."""
 
 
 def header(frame: Frame, width: int) -> Line:
@@ -34,6 +36,7 @@ def header(frame: Frame, width: int) -> Line:
     state = (run.state.upper().replace("_", "-"), _STATE_STYLES.get(run.state, "strong"))
     experiment = "" if run.experiment is None else f"{run.experiment}"
     phase = inert(run.phase or "", 24)
+    guard = _guard_word(frame, snapshot)
     clock: Line = [(f"  {clock_text(snapshot.t_us)} ", "strong")]
     parts: list[tuple[int, Line]] = [  # importance, then what is said
         (2, [("memwatch", "title")]),
@@ -42,17 +45,28 @@ def header(frame: Frame, width: int) -> Line:
         (3, [(f"pid {run.pid}", "dim")]),
         (10, [state]),
         (9, [(trouble, "watch")] if (trouble := reading_trouble(snapshot)) else []),
-        (8, [(f"exp {experiment}", "")] if experiment else []),
+        (7, [(f"exp {experiment}", "")] if experiment else []),
         (6, [(phase, "")] if phase else []),
         (5, [(_age_word(run), "dim")]),
-        (7, [guard] if (guard := _guard_word(frame, snapshot))[0] else []),
+        (9, [guard] if guard[0] else []),
     ]
     for least in range(2, 10):
         shown = [part for importance, part in parts if importance >= least and part]
         line: Line = [(" ", ""), *joined(shown, ("  ", ""))]
         if width_of(line) + width_of(clock) < width:
             return spread(line, clock, width)
-    return cut_line([*parts[4][1], (" ", ""), *parts[1][1]], width)
+    return _narrow(state, guard, inert(run.id), width)
+
+
+def _narrow(state: tuple[str, str], guard: tuple[str, str], name: str, width: int) -> Line:
+    """Return what fits where hardly anything does: the name is cut to what the others leave."""
+    words, style = guard
+    room = width - width_of([state]) - _SHORT_NAME - 2
+    said = next(
+        (it for it in (words, words.partition(" (")[0]) if width_of([(it, "")]) <= room), ""
+    )
+    parts: list[Line] = [[state], [(said, style)] if said else [], [(name, "strong")]]
+    return cut_line(joined(parts, (" ", "")), width)
 
 
 def reading_trouble(snapshot: Snapshot) -> str:
