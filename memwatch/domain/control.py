@@ -51,6 +51,8 @@ class EngineInfo(Struct, frozen=True, kw_only=True):
     mode: EngineMode = "observe"
     allow: tuple[str, ...] = ()
     """Operations that it may use by itself."""
+    policy_allow: tuple[str, ...] | None = None
+    """Those that the policy lets it use, whatever a person said; None: not told."""
     until_us: int | None = None
     """Wall clock until which the mode is in force; None: until the run ends."""
     by: str = ""

@@ -44,6 +44,7 @@ OPS = (
 ENGINE = EngineInfo(
     mode="act",
     allow=Policy().allow,
+    policy_allow=Policy().allow,
     by="policy",
     asked=True,
     will="WILL ACT (warn, intervene, emergency)",

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from memwatch.config.policy import Policy
 from memwatch.domain.command import Command
 from memwatch.domain.control import Hold
 from memwatch.domain.snapshot import Snapshot
@@ -20,7 +19,6 @@ from memwatch.ui.deeds.table import DEEDS, deed
 from tests.ui import night
 from tests.ui.harness import snapshot_of
 
-ALL = list(Policy().allow)
 CAREFUL = ["checkpoint", "pause"]
 NAME = "20260731-demo"
 
@@ -91,7 +89,7 @@ QUESTIONS: list[tuple[str, Snapshot, list[tuple[str, dict[str, Any]]]]] = [
             ("engine.mode", {"mode": "shadow"}),
             ("engine.mode", {"mode": "ask"}),
             ("engine.mode", {"mode": "act", "allow": CAREFUL}),
-            ("engine.mode", {"mode": "act", "allow": ALL}),
+            ("engine.mode", {"mode": "act"}),
             ("engine.mode", {"mode": "observe"}),
         ],
     ),
@@ -227,9 +225,24 @@ def test_the_first_question_is_watch_careful_or_everything() -> None:
     assert [choice.command.args for choice in choices if choice.command] == [
         {"mode": "shadow"},
         {"mode": "act", "allow": CAREFUL},
-        {"mode": "act", "allow": ALL},
+        {"mode": "act"},
     ]
-    assert "end_run" not in ALL
+
+
+@pytest.mark.parametrize(
+    ("allow", "told"),
+    [
+        (("checkpoint", "purge"), "checkpoint, purge; never end the run"),
+        (("checkpoint", "end_run"), "checkpoint, end the run"),
+        ((), "nothing: its `allow` is empty; never end the run"),
+        (None, "memwatch policy shows what that is"),
+    ],
+)
+def test_everything_is_what_this_policy_allows_and_no_more(
+    allow: tuple[str, ...] | None, told: str
+) -> None:
+    careful = night.in_mode(fresh(), "act", allow=("checkpoint", "pause"), policy_allow=allow)
+    assert first_question(careful).choices[-1].note == told
 
 
 def test_a_note_is_inert_and_short() -> None:

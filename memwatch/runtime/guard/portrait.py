@@ -118,6 +118,7 @@ class Portrait:
         return EngineInfo(
             mode=authority.mode,
             allow=tuple(sorted(allow)),
+            policy_allow=tuple(sorted(self.policy.allow)),
             until_us=grant.until_us,
             by=grant.by,
             asked=authority.asked,

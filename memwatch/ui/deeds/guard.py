@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from memwatch.config.policy import Policy
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.ui.deeds.choices import LEAVE, Request, choice, command, of_run
@@ -14,8 +13,6 @@ from memwatch.ui.words import MODES, guard_words, op_words, step_words
 
 CAREFUL = ("checkpoint", "pause")
 """What a guard may do that is to take nothing away."""
-EVERYTHING = Policy().allow
-"""All that the policy lets a guard do by itself; to end the run is never among it."""
 
 
 def decline(snapshot: Snapshot) -> Request:
@@ -51,17 +48,24 @@ _WATCH = _may("shadow", "watch: plan, send nothing", note="you see what it would
 
 
 def _acting(snapshot: Snapshot) -> tuple[Choice, Choice]:
-    words = ", ".join(op_words(op) for op in EVERYTHING)
     careful = (
         "at its levels it checkpoints, and lets no new experiment begin; nothing is taken away"
     )
     if missing := [op for op in CAREFUL if op not in snapshot.run.ops]:
         careful += f" (this agent does not take: {', '.join(op_words(op) for op in missing)})"
-    everything = f"{words}; never end the run"
     return (
         _may("act", "act: checkpoint and pause", CAREFUL, careful),
-        _may("act", "act: everything of the policy", EVERYTHING, everything),
+        _may("act", "act: everything of the policy", note=_everything(snapshot)),
     )
+
+
+def _everything(snapshot: Snapshot) -> str:
+    """Say what the policy lets the guard do: what a person chose before may be less."""
+    allow = snapshot.engine.policy_allow
+    if allow is None:
+        return "memwatch policy shows what that is"
+    words = ", ".join(op_words(op) for op in allow) or "nothing: its `allow` is empty"
+    return words if "end_run" in allow else f"{words}; never end the run"
 
 
 def engine(snapshot: Snapshot) -> Question:
