@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from memwatch.agent import Run, RunOptions
+from memwatch.domain.record import Record
 from tests.e2e.night import (
     MB,
     agent_records,
@@ -92,10 +93,13 @@ def test_a_guard_that_was_killed_is_taken_over_by_the_next(stage: Stage) -> None
 
     puppet.ask("release")
     session = viewer(stage, puppet.run_dir, "ann")
-    for _ in range(20):  # the agent comes by again, by hand
+
+    def comes_by_until_over(plan: Record) -> bool:
         puppet.ask("safe_point")
+        return is_over(plan)
+
+    plan = wait_plan(stage, puppet.run_dir, "intervene", comes_by_until_over, "an end of the plan")
     wait_mode(puppet.run_dir, "running", seconds=30)
-    plan = wait_plan(stage, puppet.run_dir, "intervene", is_over, "an end of the plan")
     assert steps_of(plan)["pause"] == "done"
     assert ask(session, "note", args={"text": "seen"}).state == "done"
 

@@ -24,8 +24,12 @@ def test_the_status_says_what_the_agent_says(stage: Stage, op: str, state: str) 
     puppet = stage.puppet()
     stage.guard(puppet.run_dir)
     hold = put_hold(puppet.run_dir, a_hold(op=op, run_id=puppet.run_id, reason="at night"))
-    status = stage.wait_status(puppet.run_dir, lambda s: s["run"]["state"] == state, state)
-    assert any("at night" in event["text"] for event in status["events"])
+    stage.wait_status(puppet.run_dir, lambda s: s["run"]["state"] == state, state)
+    stage.wait_status(
+        puppet.run_dir,
+        lambda s: any("at night" in event["text"] for event in s["events"]),
+        "the log to say why",
+    )
     assert told(puppet.run_dir).mode == state
     hold.unlink()
     stage.wait_status(puppet.run_dir, lambda s: s["run"]["state"] == "running", "running")
