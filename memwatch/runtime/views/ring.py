@@ -159,14 +159,15 @@ class Ring:
         with self.lock:
             held = list(self._events)
             texts = {event.text for event in held if event.kind == "fault"}
+            told = [event for event in held if event.kind != "fault"]
             first_us = min((e.t_us for e in held if e.origin == "agent"), default=None)
-            own = {(event.t_us, event.text) for event in held if event.origin == "guard"}
+            own_us = min((e.t_us for e in told if e.origin == "guard"), default=None)
+            before_us = {"agent": first_us, "guard": own_us}
             older = [
                 event
                 for event in stored
-                if (event.origin == "guard" or first_us is None or event.t_us < first_us)
+                if ((until_us := before_us.get(event.origin)) is None or event.t_us < until_us)
                 and event.text not in texts
-                and (event.t_us, event.text) not in own
             ]
             self._complete_since_us = self._clock.wall_us() if first_us is None else first_us
             merged = sorted([*older, *held], key=lambda event: event.t_us)[-EVENTS:]
