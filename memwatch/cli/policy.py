@@ -134,7 +134,7 @@ def _check(options: argparse.Namespace) -> int:
     except ConfigError as error:
         print(error)
         return 1
-    said = sum(source != "default" for source in book.sources.values())
+    said = sum(not source.startswith(("default", "by ")) for source in book.sources.values())
     for note in (*subject.notes, *book.notes):
         print(f"note: {note}")
     for why in book.missing.values():

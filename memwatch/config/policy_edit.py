@@ -6,11 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from memwatch.config.policy_layers import Document
 from memwatch.config.shape import members, named_struct_of, struct_of
-from memwatch.config.yaml_file import nearest, parse
+from memwatch.config.yaml_file import dump, nearest, parse
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.text import inert
 
@@ -87,5 +85,5 @@ def _remove(values: dict[str, Any], parts: Sequence[str], key: str, where: str) 
 
 
 def _text(values: Mapping[str, Any]) -> str:
-    body = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=96)
+    body = dump(values)
     return _HEAD + (body if values else "")

@@ -13,7 +13,7 @@ from memwatch.config.policy import PhasePolicy, Policy, ResourceRule
 from memwatch.config.schema import Profile
 from memwatch.config.settings import Settings
 from memwatch.config.shape import check_keys, converted, leaves, members, overlaid
-from memwatch.config.yaml_file import Tree, Trust, UntrustedError, line_of, parse, read_tree
+from memwatch.config.yaml_file import Tree, Trust, UntrustedError, dump, line_of, parse, read_tree
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.policy import Keep
 from memwatch.domain.text import inert
@@ -125,7 +125,7 @@ def profile_layer(profile: Profile) -> Layer | None:
     """Return what a profile says of the policy; read again where it comes from a file."""
     tree = read_tree(Path(profile.file)) if profile.file else None
     if tree is None:
-        tree = parse(yaml.safe_dump({SECTION: profile.policy}), f"profile {profile.name}")
+        tree = parse(dump({SECTION: profile.policy}), f"profile {profile.name}")
         return _layer(tree, None, SECTION)
     return _layer(tree, Profile)
 

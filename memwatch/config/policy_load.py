@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, convert, structs, to_builtins
 
@@ -49,6 +49,12 @@ SET_FILE = "policy.yaml"
 """What `memwatch policy set` wrote for a run, in what the guard keeps of it."""
 
 _MOST_TOLD = 3
+_LEADS = {
+    "warn": "thresholds.warn",
+    "intervene": "thresholds.intervene",
+    "emergency": "thresholds.warn",
+}
+"""Thresholds that exit shares follow where they are not said."""
 _PHASE_WIDTH = 20
 """A phase is known by so many characters of its name (analytics.run_state)."""
 
@@ -60,7 +66,8 @@ class PolicyBook(Struct, frozen=True, kw_only=True):
     phases: Mapping[str, Policy] = {}
     """Complete policies of the phases that have one of their own."""
     sources: Mapping[str, str] = {}
-    """Dotted key -> `default`, or `<file> line N`; of a phase: `phases.<name>.<key>`."""
+    """Dotted key -> `default`, `by <key>` that it follows, or `<file> line N`; of a phase:
+    `phases.<name>.<key>`."""
     files: tuple[Path, ...] = ()
     """All that may hold a layer, whether they are there or not."""
     used: tuple[str, ...] = ()
@@ -196,6 +203,7 @@ def _combined(profile: Profile, layers: Sequence[Layer], ops: Collection[str] | 
     base = _judged(values, origins, "", ops, missing)
     phases: dict[str, Policy] = {}
     sources = {key: origins.source(key) for key, _ in leaves(values, Policy)}
+    sources |= {f"exit.{level}": f"by {_LEADS[level]}" for level in _followed(base, origins)}
     for name in {**PHASES, **of_phases}:
         usual = _given_way(PHASES.get(name, {}), origins)
         own = overlaid(usual, of_phases.get(name) or {}, PhasePolicy)
@@ -205,6 +213,11 @@ def _combined(profile: Profile, layers: Sequence[Layer], ops: Collection[str] | 
             phases[name] = _judged(whole, origins, below, ops, missing)
             sources |= {
                 f"{below}{key}": origins.source(f"{below}{key}") for key, _ in leaves(own, Policy)
+            }
+            sources |= {
+                f"{below}exit.{level}": f"by {_LEADS[level]}"
+                for level, end in _followed(phases[name], _OfPhase(origins, below)).items()
+                if end != getattr(base.exit, level)
             }
     used = tuple(layer.tree.where for layer in layers)
     return PolicyBook(base=base, phases=phases, sources=sources, used=used, missing=missing)
@@ -221,6 +234,12 @@ def _given_way(usual: Mapping[str, Any], origins: Origins, below: str = "") -> d
         elif not origins.said(key):
             kept[name] = value
     return kept
+
+
+class _Said(Protocol):
+    """Whether any file says a key."""
+
+    def said(self, key: str) -> bool: ...
 
 
 class _OfPhase(NamedTuple):
@@ -288,7 +307,27 @@ def _settled(
         rules[level] = structs.replace(rule, steps=steps, escalate=escalate)
     left = kept(policy.allow, "allow")
     allow = tuple(op for op in policy.allow if op in left)
-    return structs.replace(policy, levels=Levels(**rules), allow=allow)
+    leave = structs.replace(policy.exit, **_followed(policy, seen))
+    return structs.replace(policy, levels=Levels(**rules), allow=allow, exit=leave)
+
+
+def _followed(policy: Policy, seen: _Said) -> dict[str, float]:
+    """Return exit shares that nobody said: they go where the thresholds that were said go.
+
+    An emergency is over under warn (R8), the others end as far below as built in.
+    """
+    at, usual = policy.thresholds, Policy()
+    gap = usual.thresholds.warn - usual.exit.warn
+    ends = {
+        "warn": max(round(at.warn - gap, 6), at.warn / 2),
+        "intervene": max(round(at.intervene - gap, 6), at.intervene / 2),
+        "emergency": at.warn,
+    }
+    return {
+        level: end
+        for level, end in ends.items()
+        if not seen.said(f"exit.{level}") and seen.said(_LEADS[level])
+    }
 
 
 def _strange_tiers(profile: Profile, book: PolicyBook) -> list[str]:

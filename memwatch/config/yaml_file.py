@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from stat import S_ISREG
@@ -145,6 +145,18 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes what any reader might take for something else than text: 1.1 and 1.2 alike."""
+
+
+def dump(values: Mapping[str, Any]) -> str:
+    """Return settings as text of YAML, in their order; `parse` reads the same values back."""
+    text: str = yaml.dump(
+        dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96
+    )
+    return text
+
+
 def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     digits = str(loader.construct_scalar(node)).replace("_", "")
     if len(digits) <= _MOST_DIGITS:
@@ -172,7 +184,8 @@ for _name, _pattern, _first in (
     ),
 ):
     _firsts = [*_first, ""] if _name == "null" else list(_first)
-    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"^(?:{_pattern})$"), _firsts)
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"^(?:{_pattern})$"), _firsts)
 _Loader.add_constructor(f"{_TAG}int", _integer)
 _Loader.add_constructor(f"{_TAG}float", _number)
 

@@ -186,14 +186,34 @@ def test_no_steps_mean_that_nothing_is_tried_next(layers: Layers) -> None:
 
 
 def test_all_that_is_wrong_is_said_at_once(layers: Layers) -> None:
-    said = layers.refusal("set", "thresholds:\n  warn: 0.5\nsoft: {window_s: 0}\n")
+    said = layers.refusal(
+        "set", "thresholds: {warn: 0.5}\nexit: {warn: 0.55, emergency: 0.6}\nsoft: {window_s: 0}\n"
+    )
     assert said == (
         "line 3: soft.window_s must be above 0; "
-        "line 2: exit.warn (0.55, the default) must be below thresholds.warn (0.5): "
+        "line 2: exit.warn (0.55) must be below thresholds.warn (0.5): "
         "lower the first or raise the other; "
-        "line 2: exit.emergency (0.6, the default) must not be above thresholds.warn (0.5): "
+        "line 2: exit.emergency (0.6) must not be above thresholds.warn (0.5): "
         "lower the first or raise the other"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("thresholds: {warn: 0.5}", (0.45, 0.70, 0.5)),
+        ("thresholds: {warn: 0.7}", (0.65, 0.70, 0.7)),
+        ("thresholds: {intervene: 0.65}", (0.55, 0.60, 0.60)),
+        ("thresholds: {warn: 0.5}\nexit: {warn: 0.3}", (0.3, 0.70, 0.5)),
+        ("thresholds: {warn: 0.05}\nsoft: {floor: 0.01}", (0.025, 0.70, 0.05)),
+    ],
+)
+def test_exit_shares_that_are_not_said_follow_the_thresholds(
+    layers: Layers, text: str, ends: tuple[float, float, float]
+) -> None:
+    layers.write("set", text + "\n")
+    found = layers.load().base.exit
+    assert (found.warn, found.intervene, found.emergency) == ends
 
 
 def test_two_files_that_contradict_each_other_name_the_one_that_was_read_last(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memwatch.config.yaml_file import parse
+from memwatch.config.yaml_file import dump, parse
 
 
 @pytest.mark.parametrize(
@@ -50,8 +49,9 @@ PLAIN = st.recursive(
 
 
 @given(st.dictionaries(TEXT, PLAIN, max_size=4))
+@example({"0E0": "1e5"})
 def test_what_is_dumped_is_read_back(values: dict[str, object]) -> None:
-    text = yaml.safe_dump(values, allow_unicode=True)
+    text = dump(values)
     assert parse(text, "it", may_be_empty=True).values == values
 
 
