@@ -46,6 +46,8 @@ class Tally(Struct, kw_only=True):
     lost: int = 0
     starts: int = 0
     alerts: int = 0
+    guards: int = 0
+    """Guards that began, the first one too where nobody ever looked."""
 
 
 class SinceFold:
@@ -195,11 +197,16 @@ def _gap(tally: Tally, _: Record) -> None:
     tally.lost += 1
 
 
+def _guard(tally: Tally, _: Record) -> None:
+    tally.guards += 1
+
+
 _GUARD: dict[str, Callable[[Tally, Record], None]] = {
     "level": _level,
     "plan": _plan,
     "alert": _alert,
     "gap": _gap,
+    "guard.begin": _guard,
 }
 
 
@@ -208,9 +215,11 @@ _GUARD: dict[str, Callable[[Tally, Record], None]] = {
 
 def _lines(tally: Tally) -> tuple[str, ...]:
     """Return what happened, most important first; one line when nothing did."""
+    again = tally.guards - tally.first
     lines = (
         _counted(tally.lost, "loss", "losses", " of records: see the log") if tally.lost else "",
         f"the agent began {_counted(tally.starts, 'time', 'times')}" if tally.starts else "",
+        f"the guard began again {_counted(again, 'time', 'times')}" if again > 0 else "",
         _level_line(tally),
         _experiment_line(tally),
         _upkeep_line(tally),

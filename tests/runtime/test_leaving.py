@@ -139,6 +139,50 @@ def test_what_the_agent_dropped_meanwhile_is_not_forgotten(bench: Bench) -> None
     assert bench.counts() == (2, 0)
 
 
+def test_how_often_the_guard_began_again_is_told(bench: Bench) -> None:
+    def begins() -> None:
+        bench.leaving.take_guard(bench.recorder.append("guard.begin", {"epoch": 1}, sync=True))
+
+    begins()
+    assert bench.since.lines == ("nothing of note happened",), "the first one is no news"
+    for _ in range(2):
+        bench.restart()
+        begins()
+    assert bench.since.lines == ("the guard began again 2 times",)
+    bench.leaving.viewer_left("a", True)
+    bench.restart()
+    begins()
+    assert bench.since.lines == ("the guard began again 1 time",)
+
+
+def test_a_guard_that_is_killed_before_it_read_all_leaves_out_nothing(bench: Bench) -> None:
+    bench.leaving.viewer_left("a", True)
+    for _ in range(5):
+        bench.experiment()
+    whole, bench.agent = bench.agent, bench.agent[-1:]
+    bench.restart()
+    bench.leaving.whole = lambda: False
+    bench.clock.advance_s(KEPT_S)
+    bench.leaving.take(SNAPSHOT)
+    bench.leaving.stop()
+    bench.agent = whole
+    bench.restart()
+    assert bench.counts() == (5, 0)
+
+
+def test_what_a_full_checkpoint_makes_dispensable_was_counted_for_good(bench: Bench) -> None:
+    bench.leaving.viewer_left("a", True)
+    for _ in range(5):
+        bench.experiment()
+    now = (bench.clock.wall_us(), bench.clock.boot_us())
+    bench.leaving.take_batch(batch(Record(6, *now, "checkpoint.commit", {"kind": "full"})))
+    bench.clock.advance_s(10)
+    bench.leaving.take(SNAPSHOT)
+    bench.agent = []
+    bench.restart()
+    assert bench.counts() == (5, 0)
+
+
 def test_the_first_time_is_remembered_as_that(bench: Bench) -> None:
     began_us = bench.since.from_us
     bench.restart(away_s=500)

@@ -134,6 +134,7 @@ class Parts:
         self.recorder.on_gap = self.told
         self.recorder.make_room = self.reserve.give_up
         self.ingest.on_batch = self.leaving.take_batch
+        self.leaving.whole = lambda: self.ingest.backfill_share is None
         self.ingest.on_caught_up = lambda: self.history.refill_growth(self.ring)
         self.probe.wanted_s = lambda: self.warden.period_s
         self.actuator.renew_engine_while(lambda: self.authority.acts)

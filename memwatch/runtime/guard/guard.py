@@ -124,7 +124,6 @@ class Guard:
         parts.clerk.newest = self._publish()
         parts.meta.keep(parts.clerk.newest)  # who finds the socket finds the run listed
         self._server.start()
-        parts.leaving.start()
         for part in parts.loops:
             part.start()
 
@@ -135,6 +134,7 @@ class Guard:
         parts.ledger.restore(known.requests)
         parts.authority.restore(known.modes)
         parts.leaving.restore(known.told)
+        parts.leaving.start()
         parts.notifier.restore(known.told)
         trouble = [*parts.trouble, parts.warden.restore(known.state)]
         parts.actuator.claim_epoch(known.epoch)

@@ -21,6 +21,9 @@ from memwatch.runtime.guard.recorder import Recorder
 
 KEPT_S = 600.0
 """How often what was counted is written down."""
+_FULL_S = 10.0
+"""Behind a full checkpoint the agent drops old log: what was counted of it is written down at
+once, but no more often than this."""
 _AT_ONCE_US = 60 * 1_000_000
 """Who begins a guard and looks at once has missed nothing."""
 
@@ -38,8 +41,12 @@ class Leaving:
         self._fold = SinceFold(clock.wall_us(), first=True)
         self._began_at_once = False
         self._kept_us = clock.boot_us()
+        self._full_seen = False
         self.tell: Callable[[Record], None] = lambda _: None
         """Told each record that was written."""
+        self.whole: Callable[[], bool] = lambda: True
+        """Whether the agent's log is read without a hole: who writes down how far it counted while
+        older segments are unread has the next guard leave them out."""
 
     def restore(self, records: Iterable[Record]) -> None:
         """Go on where the guard before this one ended: records of its log, in their order.
@@ -56,7 +63,10 @@ class Leaving:
                 self._fold.take_guard(record)
 
     def start(self) -> None:
-        """Write down where counting begins, so that the next guard finds it."""
+        """Write down where counting begins, so that the next guard finds it.
+
+        Called before any of the agent's log is read.
+        """
         self._keep()
 
     def stop(self) -> None:
@@ -66,7 +76,8 @@ class Leaving:
     def take(self, snapshot: Snapshot) -> None:
         """Write down what was counted when it is time (`snapshot` tells that time went on)."""
         del snapshot
-        if self._clock.boot_us() - self._kept_us >= KEPT_S * 1e6:
+        due_s = _FULL_S if self._full_seen else KEPT_S
+        if self._clock.boot_us() - self._kept_us >= due_s * 1e6:
             self._keep()
 
     def take_batch(self, batch: Batch) -> None:
@@ -75,6 +86,7 @@ class Leaving:
             self._fold.take(batch.records)
             if batch.live:
                 self._fold.take_faults(batch.faults)
+                self._full_seen |= any(map(_is_full, batch.records))
 
     def take_guard(self, record: Record) -> None:
         """Count a record that the guard wrote itself."""
@@ -106,7 +118,9 @@ class Leaving:
             return None if self._began_at_once else self._fold.since()
 
     def _keep(self) -> None:
-        self._kept_us = self._clock.boot_us()
+        if not self.whole():
+            return
+        self._kept_us, self._full_seen = self._clock.boot_us(), False
         with self._lock:
             known = self._fold.known()
         self._write("kept", "", known)
@@ -116,3 +130,7 @@ class Leaving:
         if known is not None:
             members["known"] = known
         self.tell(self._recorder.append("viewer", members))
+
+
+def _is_full(record: Record) -> bool:
+    return record.kind == "checkpoint.commit" and record.text("kind") == "full"
