@@ -61,7 +61,9 @@ def _decision(record: Record) -> Told | None:
     severity = _DECISIONS.get(what)
     if severity is None:
         return None
-    words = {"soft_limit": "soft limit", "suppressed": "nothing done"}.get(what, what)
+    words = {"soft_limit": "soft limit", "suppressed": "nothing done", "shout": "guard"}.get(
+        what, what
+    )
     return "engine", f"{words}: {inert(record.text('why'), 160)}", severity
 
 
