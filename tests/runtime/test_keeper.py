@@ -96,6 +96,18 @@ def test_who_is_told_to_end_before_it_listens_stays_away(
     assert keeper.wait() == (128 + signal.SIGTERM, "")
 
 
+def test_a_hang_up_ends_neither(tmp_path: Path, keepers: list[Kept]) -> None:
+    keeper = Kept(tmp_path)
+    keepers.append(keeper)
+    child = keeper.child(1)
+    for pid in (child, keeper.popen.pid):
+        os.kill(pid, signal.SIGHUP)
+    os.kill(child, signal.SIGKILL)
+    assert keeper_of(keeper.child(2)) == keeper.popen.pid
+    keeper.popen.terminate()
+    assert "killed by signal 9" in keeper.wait()[1], "the hang-up before it did nothing"
+
+
 def test_after_too_many_it_gives_up_loudly(tmp_path: Path) -> None:
     keeper = Kept(tmp_path, most=1, code="import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     status, said = keeper.wait()

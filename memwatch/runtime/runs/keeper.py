@@ -1,9 +1,9 @@
 """Starts a detached guard again when it was killed: a shell of a few lines, its only parent.
 
 It must survive what ends its child, so it is no Python: one small process that sleeps in `wait`.
-A guard that ends by itself (0), cannot be (2), or was told to end before it could listen (HUP, INT,
-TERM) is not started again. The command is passed as positional arguments, never pasted into the
-text. Source: D6, D7.
+A guard that ends by itself (0), cannot be (2), or was told to end before it could listen (INT,
+TERM) is not started again; a hang-up ends neither, no terminal is theirs. The command is passed as
+positional arguments, never pasted into the text. Source: D6, D7.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ most=$1 window=$2 times=
 shift 2
 child=
 finish() {
-    trap '' TERM INT HUP
+    trap '' TERM INT
     [ -z "$child" ] || { kill -TERM "$child"; wait "$child"; } 2>/dev/null
     exit 0
 }
-trap finish TERM INT HUP
+trap '' HUP
+trap finish TERM INT
 while :; do
     "$@" &
     child=$!
     { wait "$child"; } 2>/dev/null
     status=$?
     child=
-    case $status in 0 | 2 | 129 | 130 | 143) exit "$status" ;; esac
+    case $status in 0 | 2 | 130 | 143) exit "$status" ;; esac
     read -r now rest </proc/uptime
     now=${now%%.*}
     recent=$now count=1
