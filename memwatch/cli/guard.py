@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,8 @@ _EXAMPLE = """examples:
 Detached it outlives this terminal, and is started again when it is killed.
 A guard ends by itself 60 s after its run ended and its last viewer left."""
 _STOP_TIMEOUT_S = 30.0
+_ENDING_S = 5.0
+"""One that does not take the request may be ending already: its lock tells."""
 _LISTEN_TIMEOUT_S = 120.0
 """Reading a long log and its history comes before listening."""
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -217,16 +218,29 @@ def _stop(path: Path) -> int:
     pid = attachment.guard_pid
     if pid is None:
         raise TargetError(f"no guard watches {attachment.shown}")
-    with suppress(SessionError):  # one that is ending already does not answer: its lock tells
-        session = attachment.connect()
-        session.submit(Command(op="guard.stop", why="memwatch guard --stop"))
-        session.close()
-    until = time.monotonic() + _STOP_TIMEOUT_S
+    asked = _ask_to_end(attachment)
+    until = time.monotonic() + (_STOP_TIMEOUT_S if asked else _ENDING_S)
     while attachment.guard_pid == pid:
         if time.monotonic() > until:
             keeper = keeper_of(pid)
             force = f"kill {keeper}; kill -KILL {pid}" if keeper else f"kill -KILL {pid}"
-            raise SessionError(f"guard {pid} was asked to end and has not yet; by force: {force}")
+            how = "was asked to end and has not yet" if asked else "does not answer: it goes on"
+            raise SessionError(f"guard {pid} {how}; by force: {force}")
         time.sleep(0.05)
     print(f"guard of {attachment.shown} ended; the agent goes on")
     return 0
+
+
+def _ask_to_end(attachment: Attachment) -> bool:
+    """Return whether the guard took the request; one that is ending already takes none."""
+    try:
+        session = attachment.connect()
+    except SessionError:
+        return False
+    try:
+        session.submit(Command(op="guard.stop", why="memwatch guard --stop"))
+    except SessionError:
+        return False
+    finally:
+        session.close()
+    return True

@@ -47,6 +47,7 @@ def _object(listed: Listed) -> dict[str, Any]:
         "live": listed.live,
         "level": meta.level,
         "guarded": listed.guard_pid is not None,
+        "silent": listed.silent,
         "engine": meta.engine if listed.guard_pid is not None else "off",
         "started_us": meta.started_us,
         "ended_us": meta.ended_us,
@@ -93,4 +94,6 @@ def _guard(listed: Listed) -> str:
     """Return who watches, and whether it acts."""
     if listed.guard_pid is None:
         return "–"
+    if listed.silent:
+        return f"{listed.guard_pid} SILENT"
     return f"{listed.guard_pid} {mode_word({'engine': {'mode': listed.meta.engine}})}"

@@ -165,6 +165,12 @@ def test_a_stopped_guard_is_told_at_once_and_is_not_no_guard(shared: Stage) -> N
     assert "GUARD SILENT" in line.stdout
     page = shared.cli("status", str(puppet.run_dir))
     assert "NOT RECORDING: the guard does not answer" in page.stdout
+    assert f"to replace it: kill -KILL {guard.pid}" in page.stdout
+    table = shared.cli("ls").stdout
+    assert f"{guard.pid} SILENT" in table, "what it did when it last spoke is no news"
+    stop = shared.cli("guard", "--stop", str(puppet.run_dir))
+    assert stop.returncode == 2
+    assert f"guard {guard.pid} does not answer: it goes on; by force: kill -KILL" in stop.stderr
     guard.kill(signal.SIGCONT)
     shared.wait_status(puppet.run_dir, lambda s: s["guard"]["recording"], "the guard again")
     for one in (guard, puppet):

@@ -13,6 +13,7 @@ from memwatch.domain.snapshot import PAST
 from memwatch.host.lock import holder
 from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run
+from memwatch.runtime.protocol.numbers import GuardSilentError
 from memwatch.runtime.protocol.thin_client import status_json
 from memwatch.runtime.runs.meta import Meta, read_meta
 from memwatch.runtime.runs.target import GUARD_LOCK, socket_of
@@ -30,6 +31,8 @@ class Listed(NamedTuple):
     meta: Meta
     guard_pid: int | None
     state: str
+    silent: bool = False
+    """The guard is there and does not answer: what is known is as old as its last word."""
 
     @property
     def live(self) -> bool:
@@ -54,13 +57,16 @@ def _listed(folder: Path, meta: Meta) -> Listed:
     except OSError:
         pid = None
     if pid is not None:
-        fresh = _fresh(meta)
+        try:
+            fresh = _fresh(meta)
+        except GuardSilentError:
+            return Listed(meta, pid, meta.state, silent=True)
         return Listed(fresh, pid, fresh.state)
     return Listed(meta, None, _unwatched_state(meta))
 
 
 def _fresh(meta: Meta) -> Meta:
-    """Ask the guard: its file may be a minute old."""
+    """Ask the guard: its file may be a minute old. Raises GuardSilentError."""
     try:
         status = msgspec.json.decode(status_json(str(socket_of(meta.run_key))))
         memory: dict[str, Any] = next((r for r in status["resources"] if r["name"] == "memory"), {})
@@ -77,6 +83,8 @@ def _fresh(meta: Meta) -> Meta:
             "time_to_limit_s": memory.get("time_to_limit_s"),
         }
         return msgspec.convert(msgspec.to_builtins(meta) | fresh, Meta)
+    except GuardSilentError:
+        raise
     except (SessionError, msgspec.DecodeError, LookupError, TypeError, AttributeError):
         return meta
 

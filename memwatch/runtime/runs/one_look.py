@@ -72,11 +72,13 @@ class Look:
         if checkpoints is not None:
             self.ring.take_checkpoints(checkpoints)
         run = RunFacts(path=str(self.opened.path), manifest=self.opened.manifest)
+        pid = (self._guard_pid() or 0) if guard_silent else 0
+        silent = f"{guard_silent}; to replace it: kill -KILL {pid}" if pid else guard_silent
         guard = GuardInfo(
             engine="off",
-            pid=(self._guard_pid() or 0) if guard_silent else 0,
+            pid=pid,
             recording=False if alive else None,
-            not_recording_why=guard_silent or ("no guard watches this run" if alive else ""),
+            not_recording_why=silent or ("no guard watches this run" if alive else ""),
         )
         drill = read_drill(run_home(self._key))
         book, error = usable_policy(
