@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memwatch.agent.checkpoints.checkpointer import Checkpointer
 from memwatch.agent.context import Context
 from memwatch.agent.control.listener import ControlListener
-from memwatch.agent.control.mode import ExperimentAborted, Mode
+from memwatch.agent.control.mode import UNWINDING, Mode
 from memwatch.agent.control.operations import Operations
 from memwatch.agent.control.reclaim import Reclaimer
 from memwatch.agent.files import SYSTEM_FILES, Files
@@ -126,7 +126,7 @@ class Run:
             ended=self._experiment_ended,
             over=self._mode.experiment_ended,
             safe_point=self.safe_point,
-            aborting=ExperimentAborted,
+            aborting=UNWINDING,
         )
         self._experiments = Experiments(context, self.journal, hooks)
         self._lock: FileLock | None = None

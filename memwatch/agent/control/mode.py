@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -38,6 +39,10 @@ class ExperimentAborted(BaseException):
     its task and those begun by it) until the experiment has ended. Let it pass:
     `with run.experiment(...)` takes it, also out of the group of exceptions of a task group.
     """
+
+
+UNWINDING: Final = (ExperimentAborted, ReadOnlyError)
+"""What ends the experiment in progress where nobody catches it, and nothing else of the agent."""
 
 
 class RunEnded(SystemExit):

@@ -78,8 +78,8 @@ class Hooks(Struct, kw_only=True, frozen=True):
     over: Callable[[], None]
     """Called also when the end could not be logged."""
     safe_point: Callable[[], None]
-    aborting: type[BaseException]
-    """Unwinds the experiment in progress, and only that."""
+    aborting: tuple[type[BaseException], ...]
+    """Each unwinds the experiment in progress, and only that."""
 
 
 class Experiments:
@@ -164,7 +164,9 @@ class ExperimentBlock(Block[Experiment]):
     """An experiment around a block of code.
 
     An exception makes it `failed`, an interruption `aborted`; both go on. An abort that was asked
-    for ends at the block: the code behind it runs.
+    for ends at the block, and so does a change that was refused as the run is read-only: the code
+    behind it runs, and the next experiment waits. An agent outlives its guard's hard limit (R9)
+    without knowing of it.
     """
 
     def __init__(self, experiments: Experiments, title: str, phase: str | None) -> None:
@@ -211,7 +213,9 @@ class ExperimentBlock(Block[Experiment]):
         return False
 
 
-def _without(error: BaseException | None, aborting: type[BaseException]) -> BaseException | None:
+def _without(
+    error: BaseException | None, aborting: tuple[type[BaseException], ...]
+) -> BaseException | None:
     """Return what is left of an exception, or a group of them, without the abort."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(aborting)[1]

@@ -170,6 +170,28 @@ def test_a_read_only_run_refuses_every_change_and_says_so(run: Run) -> None:
     workspace.put("b", 2)
 
 
+def test_an_agent_that_knows_nothing_of_read_only_outlives_it(run: Run) -> None:
+    """R9: the hard limit takes the experiment in progress, and holds the next one up."""
+    with run.experiment("cut short"):
+        hold = put_hold(run.path, a_hold(op="read_only", run_id="any", reason="hard limit"))
+        until(lambda: run.mode == "read_only")
+        run.tiers["workspace"].put("a", 1)
+        pytest.fail("the change is refused")
+    assert (statuses(run), run.current) == (["aborted"], None)
+
+    def work() -> None:
+        with run.experiment("next"):
+            run.tiers["workspace"].put("b", 2)
+
+    thread = threading.Thread(target=work, name="agent", daemon=True)
+    thread.start()
+    thread.join(0.2)
+    assert statuses(run) == ["aborted"]
+    hold.unlink()
+    thread.join(20)
+    assert statuses(run) == ["aborted", "done"]
+
+
 def test_what_is_told_names_run_start_and_experiment(run: Run) -> None:
     with run.experiment("one"):
         until(lambda: told(run.path).experiment == 1)
