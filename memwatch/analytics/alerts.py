@@ -235,9 +235,10 @@ def _engine(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
         yield _Finding("policy", "warning", text)
     if snapshot.run.state in PAST:
         return
-    for level in engine.open_breakers:
-        text = f"plans of {level} had no effect: none is made again until you reset the engine"
-        yield _Finding(f"breaker.{level}", "error", text)
+    for slot in engine.open_breakers:
+        which = inert(slot, 60)
+        text = f"plans of {which} had no effect: none is made again until you reset the engine"
+        yield _Finding(f"breaker.{which}", "error", text)
     plan = engine.plan
     if plan is not None and plan.state == "proposed" and not plan.dry and engine.mode == "ask":
         text = inert(f"a plan waits for you ({plan.level}): {plan.why}", 200)
@@ -253,7 +254,13 @@ def _read_only(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
         yield _Finding("read_only", "error", text)
 
 
+def _settings(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
+    if snapshot.notify is not None and snapshot.notify.error:
+        text = inert(f"nobody is told of anything: {snapshot.notify.error}", 200)
+        yield _Finding("settings", "warning", text)
+
+
 _Look = Callable[[Snapshot, Rules, int], Iterable[_Finding]]
-_LOOKS: tuple[_Look, ...] = (_memory, _run, _recording, _disk, _engine, _read_only)
-_OUTLIVE = frozenset({"recording", "policy", "crashed", "killed"})
+_LOOKS: tuple[_Look, ...] = (_memory, _run, _recording, _disk, _engine, _read_only, _settings)
+_OUTLIVE = frozenset({"recording", "policy", "settings", "crashed", "killed"})
 """What is not over because the run is."""

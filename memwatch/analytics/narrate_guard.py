@@ -29,6 +29,8 @@ _DECISIONS: Final[dict[str, Severity]] = {
     "shout": "error",
 }
 """Decisions that no other record tells."""
+_TOLD_WITH_REASON: Final = ("memory", "breaker.", "policy")
+"""Alerts whose beginning another record tells, with the figures behind it."""
 _EFFECTS: Final[dict[str, str]] = {
     "effective": "it helped",
     "none": "without effect",
@@ -152,6 +154,8 @@ def _alert(record: Record) -> Told | None:
         lasted_us = record.number("lasted_us")
         span = f" after {duration_text(lasted_us / 1e6)}" if lasted_us is not None else ""
         return "alert", f"all clear{span}: {text}", "notice"
+    if record.text("key").startswith(_TOLD_WITH_REASON):
+        return None
     return "alert", text, _SEVERITIES.get(record.text("severity"), "warning")
 
 

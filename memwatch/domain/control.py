@@ -72,8 +72,9 @@ class EngineInfo(Struct, frozen=True, kw_only=True):
     """The one before."""
     waiting: str = ""
     """Why nothing is done now though a level would call for it: cool-down, falling, breaker."""
-    open_breakers: tuple[Level, ...] = ()
-    """Levels whose plans were without effect: they are not repeated until a person resets."""
+    open_breakers: tuple[str, ...] = ()
+    """Levels whose plans were without effect: they are not repeated until a person resets. Of
+    memory `warn`, …, of another resource with its name: `tier:recent warn`."""
     soft_why: str = ""
     """Which rule moved the soft limit, when, and what brings it back."""
     pressure: Pressure | None = None
@@ -132,6 +133,8 @@ class NotifyInfo(Struct, frozen=True, kw_only=True):
     channels: tuple[ChannelInfo, ...] = ()
     heartbeat: ChannelInfo | None = None
     """None: nobody would notice if this guard died."""
+    error: str = ""
+    """Why nothing of config.yaml is followed: nobody is told of anything."""
 
 
 class SinceLeft(Struct, frozen=True, kw_only=True):

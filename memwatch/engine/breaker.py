@@ -1,4 +1,4 @@
-"""The circuit breaker: what does not help is stopped, loudly.
+"""The circuit breaker: what does not help is stopped, loudly: while it is open, an alert stands.
 
 It blocks repeats at one level; a higher level is never blocked, and an emergency that is entered
 anew gets one try (half open). It closes once the level was normal for a dwell, or by a person.
@@ -30,8 +30,7 @@ def count(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
         f"{failed} plans of {plan.level} in a row without effect on {plan.resource} "
         f"(breaker.after): none is repeated until it was normal for a while or a person resets"
     )
-    for kind in ("breaker", "shout"):
-        turn.say(kind, why, "breaker.after", level=plan.level, resource=plan.resource)
+    turn.say("breaker", why, "breaker.after", level=plan.level, resource=plan.resource)
     return replace(state, breakers={**state.breakers, key: turn.now.m_us})
 
 

@@ -23,7 +23,8 @@ Kind = Literal[
 """level: one was entered or left · soft_limit: it moved · plan: one was made, moved on or ended
 (`plan` holds it whole) · ask: hand over a request (a step, a release, a retention) · withdraw: take
 back one that was not begun · effect: a plan was measured · suppressed: a level calls for a plan and
-none is made, told once · breaker: opened or closed · shout: a person must know."""
+none is made, told once · breaker: opened or closed · shout: a person must know, and nothing that
+stands in a snapshot says it."""
 
 
 class Decision(Struct, frozen=True, kw_only=True):

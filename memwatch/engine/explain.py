@@ -89,7 +89,9 @@ def pressing(
     at, end = bounds.enter[place], bounds.leave[place]
     over = ", and its group stalls (pressure)"
     if at is not None and share >= at:
-        over = f", over {points_text(at)}" + (f" for {duration_text(over_s)}" if over_s >= 1 else "")
+        over = f", over {points_text(at)}" + (
+            f" for {duration_text(over_s)}" if over_s >= 1 else ""
+        )
     left_at = f"; under {points_text(end)} it would not" if end is not None else ""
     return f"{usage_text(resource, share)}{over} ({rule_of(resource.name, level)}){left_at}"
 

@@ -125,7 +125,7 @@ def path_of(resource: str, level: Level) -> str:
 def hindrance(state: EngineState, turn: Turn, call: Call) -> str:
     """Return why a plan that is called for is not made now; empty when nothing hinders it."""
     if call.key in state.breakers:
-        return "breaker open: plans of this level were without effect (engine.reset closes it)"
+        return "breaker open: plans of this level had no effect, until a person resets it"
     left_s = cooldown.left_s(state, call.key, turn.now.m_us) if call.key else 0.0
     if left_s:
         return f"cool-down of {call.level}, {duration_text(left_s)} left"

@@ -29,12 +29,8 @@ class Standing(NamedTuple):
     last: Plan | None
     waiting: str
     """Why nothing is done though a level calls for it; empty when nothing calls."""
-    open_breakers: tuple[Level, ...]
-    """Of memory."""
-    breakers: tuple[str, ...]
-    """All of them: `warn`, `tier:recent warn`."""
-    cooldown_until_m_us: dict[Level, int]
-    """Of memory, by the boot clock."""
+    open_breakers: tuple[str, ...]
+    """Memory's by level, then those of others: `warn`, `tier:recent warn`."""
     touched: bool
     """The hard limit was touched, and no person let the agent write again."""
     missing: dict[str, str]
@@ -56,13 +52,10 @@ def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Stan
         plan=state.plan,
         last=state.last,
         waiting=_waiting(state, Turn(facts, policy, now)),
-        open_breakers=tuple(level for level in PLANNED if level in state.breakers),
-        breakers=tuple(sorted(state.breakers)),
-        cooldown_until_m_us={
-            level: state.cooldowns[level]
-            for level in PLANNED
-            if state.cooldowns.get(level, 0) > now.m_us
-        },
+        open_breakers=(
+            *(level for level in PLANNED if level in state.breakers),
+            *sorted(state.breakers.keys() - set(PLANNED)),
+        ),
         touched=state.touched_m_us is not None,
         missing=_missing(Turn(facts, policy, now)),
     )

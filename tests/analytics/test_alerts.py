@@ -19,7 +19,7 @@ from memwatch.analytics.alerts import (
     judge,
     restore,
 )
-from memwatch.domain.control import Alert, EngineInfo, Hold
+from memwatch.domain.control import Alert, EngineInfo, Hold, NotifyInfo
 from memwatch.domain.level import LEVELS, Level
 from memwatch.domain.plan import Plan
 from memwatch.domain.record import Record
@@ -169,8 +169,12 @@ HELD = Hold(id="h", op="read_only", owner="engine", effective=True)
         ({"lights": (Light(name="DISK", word="ACT", figure="2.1G"),)}, ["disk"]),
         ({"lights": (Light(name="DISK", word="WARN", figure="9.1G"),)}, []),
         ({"checkpoints": Checkpoints(next_fits=False)}, ["disk"]),
-        ({"engine": EngineInfo(open_breakers=("warn", "hard"))}, ["breaker.warn", "breaker.hard"]),
+        (
+            {"engine": EngineInfo(open_breakers=("warn", "disk hard"))},
+            ["breaker.warn", "breaker.disk hard"],
+        ),
         ({"engine": EngineInfo(policy_error="line 3")}, ["policy"]),
+        ({"notify": NotifyInfo(error="config.yaml line 3: no url")}, ["settings"]),
         ({"engine": proposed("p1")}, ["plan.p1"]),
         ({"engine": proposed("p1", dry=True)}, []),
         ({"engine": replace(proposed("p1"), mode="shadow")}, []),

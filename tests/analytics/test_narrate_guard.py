@@ -67,7 +67,7 @@ NAMES = st.sampled_from(
         (
             "engine.decision",
             {"what": "shout", "why": "pause of 30 min did not help"},
-            ("engine", "shout: pause of 30 min did not help", "error"),
+            ("engine", "guard: pause of 30 min did not help", "error"),
         ),
         (
             "plan",
@@ -113,6 +113,11 @@ NAMES = st.sampled_from(
         ),
         (
             "alert",
+            {"state": "raised", "key": "disk", "severity": "error", "text": "disk: 1M free"},
+            ("alert", "disk: 1M free", "error"),
+        ),
+        (
+            "alert",
             {"state": "cleared", "text": "memory", "lasted_us": 120_000_000},
             ("alert", "all clear after 2m00s: memory", "notice"),
         ),
@@ -142,6 +147,8 @@ def test_one_line_and_how_grave_it_is(
         ("intervention", {"op": "purge", "state": "running"}),
         ("engine.state", {"state": {}}),
         ("alert", {"state": "stands", "text": "memory"}),
+        ("alert", {"state": "raised", "key": "memory", "text": "memory warn"}),
+        ("alert", {"state": "raised", "key": "breaker.warn", "text": "plans of warn"}),
         ("alert", {"state": "cleared", "text": "memory", "moot": True}),
         ("viewer", {"state": "came"}),
         ("intervention", {"state": "asked", "op": "purge", "dry_run": True}),
