@@ -23,6 +23,7 @@ Verdict = Literal["ok", "look", "NO"]
 NIGHT_S = 8 * 3600
 _DAY_S = 86_400
 _FEW_CHECKPOINTS = 5
+_MANY_CHECKPOINTS = 1000
 
 
 class Check(NamedTuple):
@@ -138,7 +139,7 @@ def _policy(facts: NightFacts) -> Check:
     engine = facts.status.get("engine") or {}
     error = facts.policy_error or str(engine.get("policy_error") or "")
     if error:
-        do = "memwatch policy check says where" if facts.policy_error else ""
+        do = f"memwatch policy check {facts.shown}"
         return Check("policy", "NO", f"not valid: {inert(error, 200)}", do)
     missing = [inert(str(op), 30) for op in engine.get("missing") or {}]
     if missing:
@@ -148,10 +149,12 @@ def _policy(facts: NightFacts) -> Check:
 
 def _agent(facts: NightFacts) -> Check:
     if facts.agent_age_s is None:
-        return Check("agent", "NO", "it does not say how it is (control/state.json)")
+        text = "it does not say how it is (control/state.json)"
+        return Check("agent", "NO", text, f"memwatch status {facts.shown} tells whether it lives")
     age = duration_text(max(facts.agent_age_s, 0))
     if facts.agent_age_s > 10:
-        return Check("agent", "NO", f"it was last heard {age} ago: busy, stopped, or gone")
+        text = f"it was last heard {age} ago: busy, stopped, or gone"
+        return Check("agent", "NO", text, f"memwatch status {facts.shown} tells whether it lives")
     return Check("agent", "ok", f"listens, heard {age} ago")
 
 
@@ -163,7 +166,8 @@ def _steps(facts: NightFacts) -> Iterator[Check]:
         if info.state != "done":
             verdict: Verdict = "look" if info.state == "refused" else "NO"
             detail = inert(info.detail, 120) or "no answer"
-            yield Check("steps", verdict, f"{name}: {info.state}, {detail}")
+            do = "" if verdict == "look" else "try again once it answers: a plan would wait as long"
+            yield Check("steps", verdict, f"{name}: {info.state}, {detail}", do)
     tried = f"dry run of {'; '.join(well)} ({duration_text(slowest_us / 1e6)} at most)"
     left = f"not tried, without a dry run: {', '.join(facts.untried)}"
     parts = [*([tried] if well else []), *([left] if facts.untried else [])]
@@ -180,7 +184,8 @@ def _disk(facts: NightFacts) -> Check:
         do = f"memwatch ctl {facts.shown} checkpoint-full"
         return Check("disk", "look", f"{bytes_text(free)} free; no full checkpoint yet", do)
     count = int(free // full)
-    text = f"room for {count} full checkpoints of {bytes_text(full)}"
+    shown = f"{count}" if count < _MANY_CHECKPOINTS else f"over {_MANY_CHECKPOINTS}"
+    text = f"room for {shown} full checkpoints of {bytes_text(full)}"
     if facts.status["checkpoints"]["next_fits"] is False or count < 2:
         return Check("disk", "NO", text, f"make room on the disk of {_path(facts)}")
     return Check("disk", "look" if count < _FEW_CHECKPOINTS else "ok", text)
@@ -194,7 +199,9 @@ def _memory(facts: NightFacts) -> Check:
     outlook = facts.policy.outlook
     needed = memory["used"] * outlook.reserve_share * outlook.headroom_factor
     text = f"{bytes_text(room)} left, a checkpoint is reckoned to take {bytes_text(needed)}"
-    return Check("memory", "ok" if room >= needed else "NO", text)
+    if room < needed:
+        return Check("memory", "NO", text, f"memwatch ctl {facts.shown} purge --dry-run")
+    return Check("memory", "ok", text)
 
 
 def _checkpoint(facts: NightFacts) -> Check:
@@ -220,10 +227,15 @@ def _drill(facts: NightFacts) -> Check:
 
 
 def _notify(facts: NightFacts) -> Iterator[Check]:
-    channels = (facts.status.get("notify") or {}).get("channels") or []
+    told = facts.status.get("notify") or {}
+    channels = told.get("channels") or []
     test = f"memwatch tonight {facts.shown} --test-notify"
-    if not channels:
-        do = "name one under notify: in config.yaml"
+    if told.get("error"):
+        yield Check(
+            "notify", "NO", f"nobody is told: {inert(str(told['error']), 200)}", _anew(facts)
+        )
+    elif not channels:
+        do = f"name one under notify: in config.yaml; {_anew(facts)}"
         yield Check("notify", "look", "nobody is woken: no channel is configured", do)
     for channel in channels:
         name, detail = inert(str(channel["name"]), 30), inert(str(channel["detail"]), 100)
@@ -242,17 +254,19 @@ def _notify(facts: NightFacts) -> Iterator[Check]:
 def _heartbeat(facts: NightFacts) -> Check:
     beat = (facts.status.get("notify") or {}).get("heartbeat")
     if not beat:
-        do = "name one under notify: heartbeat: in config.yaml"
+        do = f"name one under notify: heartbeat: in config.yaml; {_anew(facts)}"
         return Check("heartbeat", "look", "nobody would notice if this machine died", do)
     if beat["state"] == "sent":
         return Check("heartbeat", "ok", "the sign of life gets through")
     detail = inert(str(beat["detail"]), 100) or "none was sent yet"
-    return Check("heartbeat", "NO" if beat["state"] == "failed" else "look", detail)
+    failed = beat["state"] == "failed"
+    do = f"mend notify: heartbeat: url: in config.yaml; {_anew(facts)}" if failed else ""
+    return Check("heartbeat", "NO" if failed else "look", detail, do)
 
 
 def _logout(facts: NightFacts) -> Check:
     logout = facts.logout
-    detach = f"memwatch guard --stop {facts.shown}; memwatch guard {facts.shown} --detach"
+    detach = _anew(facts)
     if logout.on_terminal:
         if logout.in_multiplexer:
             return Check("logout", "look", "the guard runs inside tmux or screen", detach)
@@ -270,8 +284,12 @@ def _logout(facts: NightFacts) -> Check:
 def _again(facts: NightFacts) -> Check:
     if facts.kept:
         return Check("restart", "ok", "the guard is started again if it is killed")
-    do = f"memwatch guard --stop {facts.shown}; memwatch guard {facts.shown} --detach"
-    return Check("restart", "look", "nobody starts the guard again if it is killed", do)
+    return Check("restart", "look", "nobody starts the guard again if it is killed", _anew(facts))
+
+
+def _anew(facts: NightFacts) -> str:
+    """Return how another guard takes the place of this one: config.yaml is read at its start."""
+    return f"memwatch guard --stop {facts.shown}; memwatch guard {facts.shown} --detach"
 
 
 def _reserve(facts: NightFacts) -> Check:
@@ -279,7 +297,8 @@ def _reserve(facts: NightFacts) -> Check:
     if not wanted:
         return Check("reserve", "look", "no room is kept for the guard's own log")
     if facts.reserve_bytes < wanted:
-        return Check("reserve", "NO", "the room for the guard's own log is not there: disk full?")
+        text = "the room for the guard's own log is not there: disk full?"
+        return Check("reserve", "NO", text, "make room on the disk of memwatch's own folder")
     return Check("reserve", "ok", f"{bytes_text(wanted)} of disk are kept for the guard's own log")
 
 

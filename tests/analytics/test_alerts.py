@@ -185,7 +185,7 @@ HELD = Hold(id="h", op="read_only", owner="engine", effective=True)
 )
 def test_what_is_an_alert(members: dict[str, Any], keys: list[str]) -> None:
     assert Watch().keys(snapshot(**members)) == keys
-    of_past = [key for key in keys if key in ("recording", "policy")]
+    of_past = [key for key in keys if key in ("recording", "policy", "settings")]
     assert Watch().keys(snapshot("ended", **members)) == of_past
 
 

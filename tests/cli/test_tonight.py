@@ -174,6 +174,12 @@ TABLE: dict[str, tuple[NightFacts, str, str, str]] = {
     ),
     "old drill": (facts(now_us=NOW_US + 30 * HOUR_US), "drill", "look", "1d07h ago"),
     "nobody told": (facts(told()), "notify", "look", "no channel"),
+    "settings that nobody reads": (
+        facts(replace(GOOD, notify=NotifyInfo(error="config.yaml line 3: no url"))),
+        "notify",
+        "NO",
+        "nobody is told: config.yaml line 3",
+    ),
     "untested": (facts(told(ChannelInfo(name="slack"))), "notify", "look", "never tested"),
     "failing": (
         facts(told(replace(CHANNEL, state="failed", detail="404"))),
@@ -213,6 +219,7 @@ def test_each_point(case: str) -> None:
     found, name, verdict, words = TABLE[case]
     one = check(name, found)
     assert (one.verdict, words in one.text) == (verdict, True), one
+    assert one.do or one.verdict != "NO", "whoever reads it before bed is told what to do"
     others = [one for one in judge(found) if one.verdict == "NO" and one.name != name]
     assert others == [] or not found.status, "only what is wrong is said to be"
 

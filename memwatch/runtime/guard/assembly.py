@@ -61,6 +61,7 @@ class Parts:
         """
         manifest, path = opened.manifest, opened.path
         self.trouble: list[str] = []
+        self.settings_error = ""
         """What is wrong with the settings, for people."""
         self.profile = self._profile(manifest.profile)
         self.settings = self._settings()
@@ -109,7 +110,8 @@ class Parts:
     def notify(self) -> NotifyInfo:
         """How people are told, and how that does."""
         beat = self.heartbeat.info if self.heartbeat else None
-        return NotifyInfo(channels=self.notifier.channels, heartbeat=beat)
+        channels, error = self.notifier.channels, self.settings_error
+        return NotifyInfo(channels=channels, heartbeat=beat, error=error)
 
     def told(self, record: Record) -> None:
         """Take a record that the guard wrote itself."""
@@ -168,6 +170,7 @@ class Parts:
         try:
             return load_config()
         except ConfigError as error:
+            self.settings_error = inert(str(error), 300)
             self.trouble.append(f"{error}; nobody is notified, the usual settings are used")
             return Settings()
 

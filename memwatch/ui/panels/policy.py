@@ -112,5 +112,7 @@ def _told(notify: NotifyInfo | None, now_us: int) -> Iterator[Fact]:
         at = "" if one.at_us is None else f" {moment_text(one.at_us, now_us)}"
         detail = f": {inert(one.detail, 120)}" if one.detail else ""
         yield "tells", f"{inert(one.name, 24)} {one.state or 'nothing sent yet'}{at}{detail}"
-    if not notify.channels:
+    if notify.error:
+        yield "tells", f"NOBODY: {inert(notify.error, 300)}"
+    elif not notify.channels:
         yield "tells", "nobody: no channel is configured (notify in config.yaml)"
