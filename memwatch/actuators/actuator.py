@@ -41,7 +41,7 @@ class Actuator(Protocol):
 
     @property
     def name(self) -> str:
-        """How it reaches the agent, for people: `control spool`, `dry run`."""
+        """How it reaches the agent, for people: `control spool`."""
         ...
 
     def offers(self) -> Mapping[str, Offer]:
@@ -57,6 +57,10 @@ class Actuator(Protocol):
 
     def answer(self, command_id: str) -> Answer | None:
         """Return what is known of a request that was begun; None when nothing is."""
+        ...
+
+    def has(self, command_id: str) -> bool:
+        """Say whether a request was handed over, by this guard or one before it."""
         ...
 
     def withdraw(self, command_id: str) -> bool:

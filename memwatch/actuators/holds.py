@@ -111,6 +111,11 @@ class HoldKeeper:
                 return True
         return False
 
+    def has(self, hold_id: str) -> bool:
+        """Say whether a hold lies there, or is kept."""
+        kept = any(one.file.id == hold_id for one in self._kept.values())
+        return kept or any(file and file.id == hold_id for _, _, file in self._on_disk())
+
     def adopt(self, epoch: int, in_force: Collection[str] | None) -> None:
         """Go on with what the guard before kept: it is renewed at once, as ours.
 

@@ -157,6 +157,13 @@ class NativeActuator:
             return None
         return released(release, state) if release else held(command_id, state)
 
+    def has(self, command_id: str) -> bool:
+        """Say whether a request lies with the agent, or was answered."""
+        if not is_id(command_id):
+            return False
+        with self._lock:
+            return self._spool.has(command_id) or self._keeper.has(command_id)
+
     def withdraw(self, command_id: str) -> bool:
         """Take back a request that was not begun; True when it will not be carried out."""
         if not is_id(command_id):

@@ -15,6 +15,7 @@ from memwatch.actuators.folder import ControlFolder, handing_over, read_file
 from memwatch.domain.command import Command
 from memwatch.wal.spool_format import (
     ACK,
+    CUR,
     MAX_TTL_US,
     NEW,
     PROTO,
@@ -64,19 +65,25 @@ class Spool:
 
     def is_waiting(self, name: str) -> bool:
         """Say whether a command lies there that the agent has not claimed."""
-        return self._waiting(name, lambda *_: None)
+        return self._found(NEW, name, lambda *_: None)
+
+    def has(self, name: str) -> bool:
+        """Say whether a command lies there, is claimed, or was answered."""
+        # In the order in which it moves, so that it cannot pass us by.
+        seen = self.is_waiting(name) or self._found(CUR, name, lambda *_: None)
+        return seen or self.ack(name) is not None
 
     def withdraw(self, name: str) -> bool:
         """Take a command back that the agent has not claimed; True when it will not be done."""
-        return self._waiting(name, lambda new, file: os.unlink(file, dir_fd=new))
+        return self._found(NEW, name, lambda new, file: os.unlink(file, dir_fd=new))
 
-    def _waiting(self, name: str, then: Callable[[int, str], None]) -> bool:
-        with suppress(OSError), self._folder.open(NEW) as new:
+    def _found(self, folder: str, name: str, then: Callable[[int, str], None]) -> bool:
+        with suppress(OSError), self._folder.open(folder) as opened:
             for op in _PRIORITIES:
                 with suppress(FileNotFoundError, ValueError):
                     file = command_name(name, op)
-                    if parse_command(read_file(new, file)).id == name:
-                        then(new, file)
+                    if parse_command(read_file(opened, file)).id == name:
+                        then(opened, file)
                         return True
         return False
 

@@ -1,4 +1,4 @@
-"""What every actuator promises, asked of each: the control spool with a real agent, the dry run."""
+"""What every actuator promises, asked of the control spool with a real agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from memwatch.actuators.actuator import Actuator, Answer
-from memwatch.actuators.dry_run import DryRunActuator
 from memwatch.actuators.native import NativeActuator
 from memwatch.agent import Run, RunOptions
 from memwatch.domain.clock import SystemClock
@@ -28,14 +27,12 @@ PURGE = Command(op="purge", id="c1", args={"how": "expired"}, origin="engine")
 class World:
     """An actuator and the agent behind it, which comes by at safe points."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.run = Run.open(folder / "run", OPTIONS)
         ops = parse_run((self.run.path / "run.json").read_bytes()).ops
-        self.native = NativeActuator(self.run.path, self.run.id, ops, CLOCK)
-        self.native.claim_epoch()
-        self.actuator: Actuator = self.native
-        if kind == "dry run":
-            self.actuator = DryRunActuator(self.native)
+        native = NativeActuator(self.run.path, self.run.id, ops, CLOCK)
+        native.claim_epoch()
+        self.actuator: Actuator = native
 
     def begin(self, command: Command) -> None:
         self.actuator.begin(command, CLOCK.wall_us())
@@ -48,9 +45,9 @@ class World:
         return wait_for(look, f"the end of {command_id}")
 
 
-@pytest.fixture(params=["control spool", "dry run"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path, request.param)
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
     stop = threading.Event()
 
     def work() -> None:
@@ -66,8 +63,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 def test_it_has_a_name_for_people(world: World) -> None:
-    assert world.actuator.name in ("control spool", "dry run")
-    assert world.actuator.name.isprintable()
+    assert world.actuator.name == "control spool"
 
 
 def test_what_it_offers_is_offered_and_what_it_lacks_has_a_reason(world: World) -> None:
@@ -104,7 +100,7 @@ def test_what_was_done_is_not_taken_back(world: World) -> None:
 
 
 def test_holds_are_told_as_the_agent_tells_them(world: World) -> None:
-    world.native.begin(Command(op="pause", id="p1", by="tui"), CLOCK.wall_us())
+    world.begin(Command(op="pause", id="p1", by="tui"))
     wait_for(lambda: [h for h in world.actuator.holds() if h.effective], "a hold in force")
     (hold,) = world.actuator.holds()
     assert (hold.id, hold.op, hold.owner, hold.effective) == ("p1", "pause", "tui", True)
@@ -135,25 +131,7 @@ def nothing_changes(folder: Path) -> Iterator[None]:
     assert tree(folder) == before
 
 
-def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:
-    native = a_native_run(tmp_path, CLOCK)
-    native.begin(Command(op="pause", id="p1", by="tui"), CLOCK.wall_us())
-    dry = DryRunActuator(native)
-    with nothing_changes(tmp_path):
-        for n, op in enumerate(dry.offers()):
-            command = Command(op=op, id=f"c{n}", origin="engine", args={"all": True})
-            dry.begin(command, CLOCK.wall_us())
-            answer = dry.answer(f"c{n}")
-            assert answer is not None
-            assert answer.state == "done"
-            assert "nothing was asked" in answer.detail
-            dry.withdraw(f"c{n}")
-        dry.withdraw("p1")
-        dry.keep(CLOCK.boot_us() + 10**12)
-        assert [hold.id for hold in dry.holds()] == ["p1"]
-
-
-def test_the_dry_run_of_a_hold_touches_nothing_either(tmp_path: Path) -> None:
+def test_the_dry_run_of_a_hold_touches_nothing(tmp_path: Path) -> None:
     native = a_native_run(tmp_path, CLOCK)
     native.begin(Command(op="pause", id="p1", by="tui"), CLOCK.wall_us())
     with nothing_changes(tmp_path):
@@ -164,11 +142,3 @@ def test_the_dry_run_of_a_hold_touches_nothing_either(tmp_path: Path) -> None:
             assert answer.state == "done"
             assert answer.detail.startswith("dry run: ")
             assert not native.withdraw(op)
-
-
-def test_a_dry_run_remembers_the_newest(tmp_path: Path) -> None:
-    dry = DryRunActuator(a_native_run(tmp_path, CLOCK))
-    for n in range(1000):
-        dry.begin(Command(op="purge", id=f"c{n}"), 0)
-    assert dry.answer("c999") is not None
-    assert dry.answer("c0") is None
