@@ -8,7 +8,9 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +25,15 @@ from memwatch.config.settings import load_config
 from memwatch.config.yaml_file import read_text, read_tree
 from memwatch.domain.errors import ConfigError, TargetError, UsageError
 from memwatch.domain.text import inert
-from memwatch.host.lock import holder
+from memwatch.host.lock import FileLock, LockHeldError, holder
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.target import GUARD_LOCK, newest, resolve, run_key
 
 _VERBS = ("check", "set", "unset", "edit")
 _HOLDS = ("pause", "read_only")
+_LOCK = "policy.lock"
+_TURN_S = 10.0
+"""How long one change waits for another."""
 _TEMPLATE = """# What this run changes in its policy; `memwatch policy` shows the whole.
 # thresholds: {warn: 0.5, intervene: 0.7}
 # exit: {warn: 0.45, intervene: 0.65, emergency: 0.5}
@@ -157,16 +162,18 @@ def _set(options: argparse.Namespace) -> int:
                 "MODE [--allow OPS]` gives it for this run, `memwatch guard --mode` at its start"
             )
         changes[key] = value
-    path, text = _present(subject)
-    _put(subject, path, with_values(text, inert(str(path)), changes))
+    with _alone(subject):
+        path, text = _present(subject)
+        _put(subject, path, with_values(text, inert(str(path)), changes))
     print(f"{_listed(changes)} set for {subject.name}; {_taken_over(subject)}")
     return 0
 
 
 def _unset(options: argparse.Namespace) -> int:
     subject = _run(options.target)
-    path, text = _present(subject)
-    _put(subject, path, without_keys(text, inert(str(path)), options.keys))
+    with _alone(subject):
+        path, text = _present(subject)
+        _put(subject, path, without_keys(text, inert(str(path)), options.keys))
     print(f"{_listed(options.keys)} no longer set for {subject.name}; {_taken_over(subject)}")
     return 0
 
@@ -184,8 +191,15 @@ def _edit(options: argparse.Namespace) -> int:
             SYSTEM_FILES.discard(draft)
             return 1
         try:
-            written = read_text(draft) or ""
-            _put(subject, path, written)
+            written = read_text(draft)
+            if written is None:
+                print("the editor left no file; nothing changed")
+                return 1
+            with _alone(subject):
+                if _present(subject)[1] != text:
+                    print(f"it was changed meanwhile; your text is kept in {draft}")
+                    return 1
+                _put(subject, path, written)
         except ConfigError as error:
             print(error)
             if _again():
@@ -216,6 +230,22 @@ def _editor() -> list[str]:
     if not words or shutil.which(words[0]) is None:
         raise UsageError("there is no editor; name one in $EDITOR, or use `memwatch policy set`")
     return words
+
+
+@contextmanager
+def _alone(subject: _Subject) -> Iterator[None]:
+    """Let nobody else change this policy meanwhile: of two at once, one would lose what it set."""
+    until = time.monotonic() + _TURN_S
+    while True:
+        try:
+            lock = FileLock.acquire(run_home(subject.key, create=True) / _LOCK)
+            break
+        except LockHeldError as error:
+            if time.monotonic() > until:
+                busy = f"process {error.pid or '(unknown)'} is changing this policy"
+                raise UsageError(f"{busy}; try again when it is done") from None
+    with lock:
+        yield
 
 
 def _put(subject: _Subject, path: Path, text: str) -> None:

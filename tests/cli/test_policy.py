@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,17 @@ def test_what_is_wrong_is_never_written(
         run(layers, "set", "RUN", change)
     assert words in str(caught.value)
     assert layers.paths["set"].read_text() == "# before\nlimit_bytes: 9\n"
-    assert [path.name for path in layers.home.iterdir()] == ["policy.yaml"], "no draft is left"
+    left = {path.name for path in layers.home.iterdir()} - {"policy.lock"}
+    assert left == {"policy.yaml"}, "no draft is left"
+
+
+def test_of_many_that_set_at_once_none_is_lost(layers: Layers) -> None:
+    keys = [f"levels.{level}.cooldown_s" for level in ("warn", "intervene", "emergency", "hard")]
+    keys += ["ask_s", "exit.dwell_s"]
+    with ThreadPoolExecutor(len(keys)) as pool:
+        assert not any(pool.map(lambda key: run(layers, "set", "RUN", f"{key}=701"), keys))
+    book = layers.load()
+    assert {key for key, source in book.sources.items() if "policy.yaml" in source} == set(keys)
 
 
 def test_check(layers: Layers, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +196,7 @@ class TestEdit:
         self.editor(monkeypatch, tmp_path, text)
         assert run(layers, "edit", "RUN") == 0
         assert layers.paths["set"].read_text() == text
-        assert len(list(layers.home.iterdir())) == 1
+        assert {path.name for path in layers.home.iterdir()} == {"policy.yaml", "policy.lock"}
 
     def test_a_wrong_one_is_asked_for_again(
         self,
@@ -208,7 +219,7 @@ class TestEdit:
         monkeypatch.setattr("builtins.input", lambda _: "n")
         assert run(layers, "edit", "RUN") == 1
         assert layers.load().base.limit_bytes == 7
-        (kept,) = [path for path in layers.home.iterdir() if path.name != "policy.yaml"]
+        (kept,) = layers.home.glob("*.edit.yaml")
         assert kept.read_text() == "mode: perhaps\n"
 
     def test_an_editor_that_fails_changes_nothing(
@@ -217,6 +228,25 @@ class TestEdit:
         monkeypatch.setenv("VISUAL", "false")
         assert run(layers, "edit", "RUN") == 1
         assert list(layers.home.iterdir()) == []
+
+    def test_a_text_that_the_editor_removed_changes_nothing(
+        self, layers: Layers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        layers.write("set", "limit_bytes: 7\n")
+        monkeypatch.setenv("VISUAL", "rm")
+        assert run(layers, "edit", "RUN") == 1
+        assert layers.load().base.limit_bytes == 7
+
+    def test_what_was_set_while_the_editor_was_open_is_not_lost(
+        self, layers: Layers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script = tmp_path / "slow"
+        script.write_text(f"#!/bin/sh\necho 'limit_bytes: 8' > '{layers.paths['set']}'\n")
+        script.chmod(0o700)
+        monkeypatch.setenv("VISUAL", str(script))
+        assert run(layers, "edit", "RUN") == 1
+        assert layers.load().base.limit_bytes == 8
+        assert len(list(layers.home.glob("*.edit.yaml"))) == 1, "nor is the person's text"
 
     @pytest.mark.parametrize("editor", ["no-such-editor-here", "vi 'open", "$(touch x)"])
     def test_no_shell_reads_its_name(
