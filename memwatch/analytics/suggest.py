@@ -17,7 +17,7 @@ from memwatch.domain.units import bytes_text, duration_text, local_time_text
 SOON_S = 3600.0
 """A limit that is reached earlier than this calls for a suggestion at a normal level as well."""
 _LEAST_SHARE = 0.01
-"""Of the limit: a purge that freed less is not suggested again."""
+"""Of the limit: what frees less, or holds no more, is not worth a person's key."""
 _NEVER = frozenset({"verified"})
 """Records that rollbacks are decided by are not purged on a hint (R4)."""
 
@@ -59,7 +59,8 @@ def _purge(snapshot: Snapshot, memory: Resource | None) -> Suggestion | None:
                 best = gain, name
     if best is not None:
         return _measured(best[1], best[0], measured[best[1]])
-    unknown = [tier for name, tier in held.items() if not measured[name]]
+    least = limit * _LEAST_SHARE
+    unknown = [it for it in held.values() if not measured[it.name] and (it.bytes or 0) > least]
     return _unmeasured(max(unknown, key=lambda it: it.bytes or 0)) if unknown else None
 
 

@@ -72,6 +72,17 @@ def test_without_history_nothing_is_invented() -> None:
     assert found.args == {"tier": "workspace"}, "not verified, though it were as large"
 
 
+def test_a_tier_of_a_few_kilobytes_is_not_suggested() -> None:
+    small = (Tier(name="workspace", bytes=40_000), Tier(name="recent", bytes=10 * MB))
+    found = suggest(snapshot(tiers=small))
+    assert found is not None
+    assert found.op == "reclaim", "what holds the memory lies outside of the tiers"
+    large = (Tier(name="workspace", bytes=11 * MB), *small[1:])
+    found = suggest(snapshot(tiers=large))
+    assert found is not None
+    assert found.args == {"tier": "workspace"}
+
+
 def test_what_gained_nothing_is_not_suggested_again() -> None:
     history = (purge("workspace", 2), purge("recent", -50))
     found = suggest(snapshot(interventions=history))
