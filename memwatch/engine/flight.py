@@ -216,6 +216,9 @@ def _hand_over_again(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
     lost = step.state == "asked" and step.command_id not in turn.facts.commands
     if not lost or turn.may(step.op) or turn.after_s(state.handed_over_m_us) < AGAIN_S:
         return state
+    recovered = _recovered(state, turn, plan)
+    if recovered:
+        return end(state, turn, _outcome(plan), recovered, cools=False)
     _hand_over(turn, plan, step)
     return replace(state, handed_over_m_us=turn.now.m_us)
 

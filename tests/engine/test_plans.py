@@ -75,6 +75,17 @@ def test_a_request_that_was_lost_is_handed_over_again_under_the_same_id() -> Non
     assert len(set(ids)) == 1
 
 
+def test_a_request_that_was_lost_is_not_handed_over_again_once_memory_recovered() -> None:
+    world = World()
+    world.answers = loses
+    world.run(10, 0.80)
+    before = len(world.told)
+    world.run(10, 0.62)  # under the end of intervene, long before its dwell is over
+    assert world.asked(before) == []
+    assert world.state.last is not None
+    assert world.state.last.detail.startswith("recovered: 62.0%, under 70%")
+
+
 def test_a_higher_level_preempts_and_what_was_not_begun_is_taken_back() -> None:
     world = World()
     world.answers = deaf

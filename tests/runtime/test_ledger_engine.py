@@ -12,7 +12,7 @@ from memwatch.domain.errors import SessionError
 from memwatch.runtime.guard.ledger import GRACE_US, MOST_IN_FLIGHT
 from memwatch.runtime.guard.requests import BUSY_US, what
 from memwatch.wal.spool_format import NEW
-from tests.runtime.ledger_bench import CHECKPOINT, Bench
+from tests.runtime.ledger_bench import CHECKPOINT, GIVEN_UP_S, Bench
 
 DONE = "done"
 
@@ -185,6 +185,40 @@ def test_a_release_that_the_guard_did_not_see_answered_is_unknown(bench: Bench) 
     info = bench.info("p1.1")
     assert (info.state, info.detail) == ("unknown", "the guard ended meanwhile")
     assert bench.agent.names("hold") == []
+
+
+def never_sent(bench: Bench, command_id: str, op: str = "purge") -> None:
+    """Ask for a step by a guard that is killed between its record and the spool."""
+    with pytest.MonkeyPatch.context() as killed:
+        killed.setattr(bench.actuator, "begin", lambda *_: None)
+        bench.ask(command_id, op)
+    bench.restart()
+
+
+@pytest.mark.parametrize("op", ["purge", "pause"])
+def test_what_was_on_record_and_never_handed_over_may_be_asked_again(bench: Bench, op: str) -> None:
+    never_sent(bench, "p1.0", op)
+    assert "p1.0" not in bench.ledger.commands(), "the engine hears that it is lost"
+    assert bench.ledger.command("p1.0").state == "asked"
+    assert bench.ask("p1.0", op).state == "asked"
+    assert bench.actuator.has("p1.0")
+    bench.answer("p1.0", DONE)
+    follow(bench)
+    assert bench.info("p1.0").state == DONE
+
+
+def test_what_was_never_handed_over_keeps_no_emergency_waiting(bench: Bench) -> None:
+    never_sent(bench, "p1.0")
+    assert bench.ask("p2.0", "abort_experiment").state == "asked"
+
+
+def test_what_was_never_handed_over_has_an_end_all_the_same(bench: Bench) -> None:
+    never_sent(bench, "p1.0")
+    assert bench.ledger.withdraw("p1.0", "pre-empted")
+    assert bench.states("p1.0") == ["asked", "expired"]
+    never_sent(bench, "p1.1")
+    follow(bench, GIVEN_UP_S)
+    assert bench.states("p1.1") == ["asked", "expired"]
 
 
 # -- people ----------------------------------------------------------------------------------

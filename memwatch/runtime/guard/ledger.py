@@ -92,7 +92,8 @@ class Ledger:
         """Go on with the requests of the guard before: `intervention` records, in their order.
 
         Their end is looked for as if they were our own. What that guard itself was to do and did
-        not is not done any more.
+        not is not done any more. What it had
+        no time to hand over the engine may ask once more.
         """
         boot_us, wall_us = self._clock.boot_us(), self._clock.wall_us()
         with self._lock:
@@ -104,6 +105,8 @@ class Ledger:
         for request in self._in_flight():
             if request.info.op in self._own or request.info.op in _LOST_WITH_US:
                 self._move(request.info.id, "unknown", "the guard ended meanwhile")
+            elif request.info.state == "asked":
+                request.never_sent = not self._actuator.has(request.info.id)
 
     def submit(self, command: Command, alive: bool = True) -> str:
         """Take a request and return its id, the one that it brings or a new one.
@@ -114,7 +117,8 @@ class Ledger:
         own = self._own.get(command.op)
         by_engine = command.origin == ENGINE
         with self._lock:
-            if command.id in self._known:
+            known = self._known.get(command.id)
+            if known is not None and not known.lost:
                 return command.id
             refusal = self._refusal(command, alive, own=own is not None)
             if refusal and not by_engine:
@@ -144,7 +148,7 @@ class Ledger:
             if request is None or not request.in_flight or request.info.op in self._own:
                 return False
             request.given_up = True
-        if not self._actuator.withdraw(command_id):
+        if not (self._actuator.withdraw(command_id) or request.lost):
             return False
         return self._move(command_id, "expired", inert(f"withdrawn: {why}", DETAIL))
 
@@ -166,9 +170,12 @@ class Ledger:
             return tuple(request.info for request in list(self._known.values())[-SHOWN:])
 
     def commands(self) -> dict[str, CommandInfo]:
-        """Return all that are remembered, by id: those in flight and the newest that ended."""
+        """Return all that are remembered, by id: those in flight and the newest that ended.
+
+        One that was never handed over is not among them.
+        """
         with self._lock:
-            return {name: request.info for name, request in self._known.items()}
+            return {name: one.info for name, one in self._known.items() if not one.lost}
 
     def command(self, command_id: str) -> CommandInfo:
         """Return how far a request came: `unknown` for one that is not remembered."""

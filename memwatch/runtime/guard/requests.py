@@ -39,18 +39,26 @@ class Request(Struct, kw_only=True):
     """Said beside whatever the agent says."""
     given_up: bool = False
     """Its plan wanted it back: it stands in the way of no other plan."""
+    never_sent: bool = False
+    """On record by a guard that was killed before it handed it over."""
 
     @property
     def in_flight(self) -> bool:
         """Whether it has not come to its end."""
         return self.info.state not in FINAL_STATES
 
+    @property
+    def lost(self) -> bool:
+        """Whether nobody will answer it: the engine may hand it over once more."""
+        return self.never_sent and self.info.state == "asked"
+
     def blocks(self, plan: str, m_us: int) -> bool:
         """Say whether it keeps a step of another plan waiting: asked, unanswered, and in time."""
         info = self.info
         of_another = info.origin == ENGINE and info.plan not in ("", plan)
         in_time = m_us - self.since_m_us <= self.ttl_us
-        return of_another and info.state == "asked" and not self.given_up and in_time
+        waits = info.state == "asked" and not (self.given_up or self.lost)
+        return of_another and waits and in_time
 
 
 def is_news(known: CommandState, said: CommandState) -> bool:
