@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from memwatch.config.policy import Action
 from memwatch.domain.level import Level, rank
+from memwatch.domain.operations import ENGINE, HOLDS
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.text import inert
-from memwatch.domain.units import duration_text
+from memwatch.domain.units import local_time_text
 from memwatch.engine import cooldown, explain, flight, outlook
 from memwatch.engine.judge import bounds_of
 from memwatch.engine.levels import PLANNED, reached
@@ -24,7 +25,6 @@ _EARLY = (
     Action(op="purge", args={"how": "expired"}),
 )
 """What is done because time or room runs out."""
-HOLDS = ("pause", "read_only")
 
 
 class Call(NamedTuple):
@@ -128,7 +128,8 @@ def hindrance(state: EngineState, turn: Turn, call: Call) -> str:
         return "breaker open: plans of this level had no effect, until a person resets it"
     left_s = cooldown.left_s(state, call.key, turn.now.m_us) if call.key else 0.0
     if left_s:
-        return f"cool-down of {call.level}, {duration_text(left_s)} left"
+        until_us = turn.now.t_us + round(left_s * 1e6)  # a time of day stands still on a screen
+        return f"cool-down of {call.level} until {local_time_text(until_us, '%H:%M:%S')}"
     resource = turn.resources.get(call.resource)
     gentle = rank(call.level) < rank("emergency")
     if gentle and resource is not None and falling(resource, turn.policy.measure):
@@ -157,7 +158,7 @@ def compose(turn: Turn, call: Call) -> Plan:
 
 
 def _steps(plan_id: str, actions: Sequence[Action], turn: Turn) -> tuple[Step, ...]:
-    in_force = {hold.op for hold in turn.facts.holds if hold.owner == "engine" and hold.effective}
+    in_force = {hold.op for hold in turn.facts.holds if hold.owner == ENGINE and hold.effective}
     steps = []
     for place, action in enumerate(actions):
         step = Step(

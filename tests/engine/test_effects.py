@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -85,6 +86,17 @@ def test_the_same_is_not_done_again_before_the_cool_down_is_over() -> None:
     made = [plan.made_m_us / 1e6 for plan in plans(world)]
     assert len(made) == 4
     assert all(later - earlier >= 600 for earlier, later in pairwise(made))
+
+
+def test_a_cool_down_is_told_by_its_end_which_stands_still() -> None:
+    world = World(replace(ONE_STEP, breaker=replace(Policy().breaker, after=100)))
+    world.run(60, 0.62)
+    told = set()
+    for _ in range(20):
+        world.tick()
+        told.add(world.standing().waiting)
+    (text,) = told
+    assert re.fullmatch(r"cool-down of warn until \d\d:\d\d:\d\d", text)
 
 
 def test_an_emergency_that_is_entered_anew_waits_for_no_cool_down() -> None:
