@@ -14,6 +14,7 @@ from msgspec import Struct
 from memwatch.cli.engine_text import will_text
 from memwatch.config.policy import Policy
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.snapshot import PAST
 from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, duration_text, share_text
 from memwatch.host.logout import Logout
@@ -61,7 +62,8 @@ class NightFacts(Struct, frozen=True, kw_only=True):
 
 def judge(facts: NightFacts) -> list[Check]:
     """Return all points, in the order in which a person would ask."""
-    if not facts.status:
+    run = facts.status.get("run") or {}
+    if not facts.status or run.get("state") in PAST:  # nothing else of it matters
         return [_guard(facts), _policy(facts), _agent(facts)]
     return [
         _guard(facts),
@@ -148,6 +150,11 @@ def _policy(facts: NightFacts) -> Check:
 
 
 def _agent(facts: NightFacts) -> Check:
+    run = facts.status.get("run") or {}
+    if run.get("state") in PAST:
+        why = inert(str(run.get("end_reason") or ""), 100)
+        text = f"the run is over: {inert(str(run['state']), 12)}" + (f" ({why})" if why else "")
+        return Check("agent", "NO", text, "start the agent again in the same directory")
     if facts.agent_age_s is None:
         text = "it does not say how it is (control/state.json)"
         return Check("agent", "NO", text, f"memwatch status {facts.shown} tells whether it lives")

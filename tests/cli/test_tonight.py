@@ -130,6 +130,12 @@ TABLE: dict[str, tuple[NightFacts, str, str, str]] = {
     "not taken over": (facts(engine(policy_error="line 4")), "policy", "NO", "line 4"),
     "lacks one": (facts(engine(missing={"retain": "no"})), "policy", "look", "no retain"),
     "deaf": (facts(agent_age_s=None), "agent", "NO", "does not say how it is"),
+    "crashed": (
+        facts(replace(GOOD, run=replace(GOOD.run, state="crashed", end_reason="signal 9"))),
+        "agent",
+        "NO",
+        "the run is over: crashed (signal 9)",
+    ),
     "stale": (facts(agent_age_s=75.0), "agent", "NO", "1m15s ago"),
     "a step refused": (
         facts(dry_runs={"purge history": answered("refused", "no tier history")}),

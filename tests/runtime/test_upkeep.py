@@ -136,6 +136,8 @@ def test_what_it_will_do_is_one_line(bench: Bench) -> None:
     (bench.home / STOP_FILE).touch()
     bench.upkeep.look()
     assert bench.will() == "WILL NOT ACT (STOP file)"
+    bench.controls.probe.alive = False
+    assert bench.will() == "WILL NOT ACT (the agent is not running)"
     assert bench.portrait.engine(bench.warden).stop_file == str(bench.home / STOP_FILE)
     assert [told["severity"] for told in bench.members("process")] == ["notice"]
 

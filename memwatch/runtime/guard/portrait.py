@@ -139,6 +139,8 @@ class Portrait:
     def _will(self, allow: frozenset[str]) -> str:
         """Say in one line whether the engine acts, and at which levels."""
         authority = self._authority
+        if self._probe.alive is False:
+            return "WILL NOT ACT (the agent is not running)"
         if authority.mode != "act":
             return f"WILL NOT ACT ({'STOP file' if authority.stopped else authority.mode})"
         usable, rules = allow & self.seen.ops, self.policy.levels
