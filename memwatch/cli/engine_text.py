@@ -13,14 +13,18 @@ Status = dict[str, Any]
 def will_text(status: Status) -> str:
     """Return whether the engine will act, on what, and until when.
 
+    A time belongs to what it ends: who does not act goes on not to act behind it.
+
     >>> will_text({"engine": {"mode": "shadow"}})
     'WILL NOT ACT (shadow)'
+    >>> will_text({"engine": {"mode": "shadow", "will": "WILL NOT ACT (STOP file)", "until_us": 1}})
+    'WILL NOT ACT (STOP file)'
     """
     engine = _engine(status)
     said = inert(str(engine.get("will") or ""), 100)
     line = said or f"WILL NOT ACT ({inert(str(engine.get('mode') or 'off'), 20)})"
     until_us = engine.get("until_us")
-    if isinstance(until_us, int):
+    if isinstance(until_us, int) and (line.startswith("WILL ACT") or engine.get("mode") == "ask"):
         line += f" until {local_time_text(until_us, '%a %H:%M')}"
     return line
 
