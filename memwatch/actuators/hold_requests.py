@@ -11,22 +11,19 @@ from typing import Final
 from msgspec import Struct
 
 from memwatch.actuators.actuator import Answer
-from memwatch.actuators.holds import ENGINE
 from memwatch.actuators.spool import sender
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
+from memwatch.domain.operations import ENGINE, HOLDS
 from memwatch.domain.text import inert
 from memwatch.wal.spool_format import (
     LEASE_US,
     PROTO,
     AgentState,
     HoldFile,
-    HoldOp,
     HoldState,
 )
 
-HOLDS: Final[Mapping[str, HoldOp]] = {"pause": "pause", "read_only": "read_only"}
-RELEASES: Final[Mapping[str, HoldOp]] = {"resume": "pause", "read_write": "read_only"}
 ABOUT: Final[Mapping[str, str]] = {
     "pause": "no new experiment begins; the one in progress goes on",
     "resume": "release a pause",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,20 +17,18 @@ from msgspec.structs import replace
 from memwatch.actuators.folder import ControlFolder, handing_over
 from memwatch.actuators.spool import sender
 from memwatch.domain.clock import Clock
+from memwatch.domain.operations import ENGINE, HoldOp
 from memwatch.domain.text import inert
 from memwatch.wal.spool_format import (
     ANY_RUN,
     HOLD,
     HoldFile,
-    HoldOp,
     encode,
     hold_name,
     parse_hold,
     parse_hold_name,
 )
 
-ENGINE: Final = "engine"
-"""Owner of what the engine holds, whichever guard it runs in."""
 _TELL_AGAIN_US = 60_000_000
 
 

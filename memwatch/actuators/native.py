@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,8 +18,6 @@ from memwatch.actuators.actuator import Answer, Offer
 from memwatch.actuators.folder import ControlFolder
 from memwatch.actuators.hold_requests import (
     ABOUT,
-    HOLDS,
-    RELEASES,
     Release,
     chosen_by,
     held,
@@ -27,35 +25,17 @@ from memwatch.actuators.hold_requests import (
     owner_of,
     released,
 )
-from memwatch.actuators.holds import ENGINE, HoldKeeper
+from memwatch.actuators.holds import HoldKeeper
 from memwatch.actuators.inert_result import inert_result
 from memwatch.actuators.spool import Spool
 from memwatch.domain.clock import Clock
-from memwatch.domain.command import Command, CommandState
+from memwatch.domain.command import AGENT_STATES, Command, CommandState
 from memwatch.domain.control import Hold
 from memwatch.domain.errors import MemwatchError
+from memwatch.domain.operations import ENGINE, HOLDS, JOBS, RELEASES
 from memwatch.domain.text import inert
 from memwatch.wal.spool_format import LEASE_US, AgentState, HoldState, is_id
 
-_KNOWN = (
-    "checkpoint",
-    "purge",
-    "compact",
-    "reclaim",
-    "retain",
-    "abort_experiment",
-    "end_run",
-)
-"""Jobs that are offered or said to be lacking."""
-_SAID: Final[Mapping[str, CommandState]] = {
-    "accepted": "accepted",
-    "running": "running",
-    "done": "done",
-    "refused": "refused",
-    "failed": "failed",
-    "expired": "expired",
-}
-"""What an agent may say."""
 FRESH_US = 10_000_000
 """A state older than this says nothing of now: the agent is busy, or gone."""
 _REMEMBERED = 128
@@ -116,7 +96,7 @@ class NativeActuator:
     def offers(self) -> Mapping[str, Offer]:
         """Return all operations: those of run.json, the holds, and what this agent lacks."""
         why_not = "" if self._folder.is_there else "this run has no control folder of ours"
-        offers = {op: Offer(why_not=f"this agent has no {op}") for op in _KNOWN}
+        offers = {op: Offer(why_not=f"this agent has no {op}") for op in JOBS}
         for op, told in self.ops.items():
             said: Mapping[str, Any] = told if isinstance(told, dict) else {}
             about, dry_runs = inert(str(said.get("about", "")), 120), said.get("dry_run") is True
@@ -147,7 +127,7 @@ class NativeActuator:
             return local
         ack = self._spool.ack(command_id)
         if ack is not None:
-            said = _SAID.get(ack.state)
+            said = AGENT_STATES.get(ack.state)
             result = inert_result(ack.result)
             return (
                 Answer(state=said, detail=inert(ack.detail, 120), result=result) if said else None

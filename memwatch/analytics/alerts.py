@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from memwatch.domain.control import Alert
 from memwatch.domain.level import Level, rank
+from memwatch.domain.operations import ENGINE
 from memwatch.domain.record import Record
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
@@ -249,7 +250,7 @@ def _read_only(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
     if snapshot.run.state in PAST:
         return
     holds = (hold for hold in snapshot.holds if hold.op == "read_only" and hold.effective)
-    if any(hold.owner == "engine" for hold in holds):
+    if any(hold.owner == ENGINE for hold in holds):
         text = "the hard limit was touched: read-only until a person lets it write again"
         yield _Finding("read_only", "error", text)
 

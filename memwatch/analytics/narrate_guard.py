@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from memwatch.domain.level import ACTING
 from memwatch.domain.record import Record
 from memwatch.domain.snapshot import Severity
 from memwatch.domain.text import inert
@@ -51,7 +52,7 @@ def _engine_mode(record: Record) -> Told | None:
         return None
     text = f"engine: {inert(record.text('mode', '?'), 10)}"
     allow = record.members.get("allow")
-    if isinstance(allow, list) and record.text("mode") in ("act", "ask"):
+    if isinstance(allow, list) and record.text("mode") in ACTING:
         text += f" ({', '.join(inert(str(op), 20) for op in allow[:9])})"
     by, why = inert(record.text("by"), 24), inert(record.text("why"), 80)
     text += f", by {by}" if by else ""

@@ -13,11 +13,13 @@ from typing import Any
 
 from memwatch.cli.amounts import amount, duration, whole
 from memwatch.cli.asking import LONGEST_S, ask, refused, status_of
-from memwatch.cli.ctl_request import ACTIONS, HOWS, KINDS, MODES, needs_name, request
+from memwatch.cli.ctl_request import ACTIONS, needs_name, request
 from memwatch.cli.ctl_words import answer_line, answer_object, still_held
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import FINAL_STATES, CommandInfo
 from memwatch.domain.errors import UsageError
+from memwatch.domain.level import ENGINE_MODES
+from memwatch.domain.operations import CHECKPOINT_KINDS, PURGE_HOWS, RELEASES
 from memwatch.domain.text import inert
 from memwatch.host.process import is_alive
 from memwatch.ingest.open_run import open_run
@@ -51,7 +53,7 @@ def run(words: list[str]) -> int:
     else:
         known = refused(command, "the agent is not running: nothing was asked")
     status = status_of(attachment) if known.state == "done" else {}
-    released = known.op in ("resume", "read_write") and not known.dry_run
+    released = known.op in RELEASES and not known.dry_run
     held = still_held(status, known.op) if released else ""
     if options.json:
         print(json.dumps(answer_object(known)))
@@ -113,12 +115,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("target", help="run directory or run id")
     add("action", choices=ACTIONS, metavar="action", help=", ".join(ACTIONS))
-    add("value", nargs="?", help=f"of mode: {', '.join(MODES)}; of approve, decline: a plan")
+    add("value", nargs="?", help=f"of mode: {', '.join(ENGINE_MODES)}; of approve, decline: a plan")
     add("--tier", help="purge: only from this one")
-    add("--how", choices=HOWS, help="purge: only so; default: all of these in their order")
+    add("--how", choices=PURGE_HOWS, help="purge: only so; default: all of these in their order")
     add("--key", action="append", default=[], metavar="K", help="purge: only this one; repeatable")
     add("--target-bytes", type=whole, metavar="N", help="purge: until so much is free")
-    add("--kind", choices=KINDS, help="checkpoint: default incremental")
+    add("--kind", choices=CHECKPOINT_KINDS, help="checkpoint: default incremental")
     add("--allow", action="append", default=[], metavar="OP,…", help="mode: what it may do itself")
     add("--for", dest="until_s", type=duration, metavar="T", help="mode: for 8h, 45m, …")
     add("--all", action="store_true", help="resume, read-write: release the holds of others, too")

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from memwatch.domain.command import Command
 from memwatch.domain.errors import UsageError
+from memwatch.domain.level import ACTING, ENGINE_MODES
+from memwatch.domain.operations import RELEASES, must_be_named
 
 OWNER = "ctl"
 """Who asks, and owner of the holds asked for here: one set for all terminals of this user."""
@@ -20,8 +22,6 @@ class Action(NamedTuple):
     op: str
     args: Mapping[str, Any] = MappingProxyType({})
     options: tuple[str, ...] = ()
-    typed: bool = False
-    """It takes something away for good: the run's name is typed first."""
 
 
 _DRY = ("dry_run",)
@@ -35,18 +35,13 @@ ACTIONS = {
     "resume": Action("resume", options=("all", *_DRY)),
     "read-only": Action("read_only", options=_DRY),
     "read-write": Action("read_write", options=("all", *_DRY)),
-    "abort": Action("abort_experiment", options=_DRY, typed=True),
-    "end": Action("end_run", options=_DRY, typed=True),
+    "abort": Action("abort_experiment", options=_DRY),
+    "end": Action("end_run", options=_DRY),
     "mode": Action("engine.mode", options=("value", "allow", "until_s")),
     "approve": Action("engine.approve", options=("value",)),
     "decline": Action("engine.decline", options=("value",)),
     "reset": Action("engine.reset"),
 }
-MODES = ("off", "observe", "shadow", "ask", "act")
-LIMITED = ("ask", "act")
-"""Modes that can be given for a time: after it the engine is in shadow."""
-HOWS = ("expired", "oldest", "least_accessed", "compress", "reclaim")
-KINDS = ("incremental", "full", "experiment")
 _SAID = {
     "value": "a further word",
     "tier": "--tier",
@@ -62,11 +57,9 @@ _SAID = {
 
 
 def needs_name(options: argparse.Namespace) -> bool:
-    """Say whether the run's name must be typed first: what goes does not come back by itself."""
-    if options.dry_run:
-        return False
-    verified = options.action == "purge" and (options.tier == "verified" or bool(options.key))
-    return ACTIONS[options.action].typed or verified
+    """Say whether the run's name must be typed first."""
+    asked = {"tier": options.tier, "keys": options.key}
+    return not options.dry_run and must_be_named(ACTIONS[options.action].op, asked)
 
 
 def request(options: argparse.Namespace, now_us: int, waiting_plan: str = "") -> Command:
@@ -99,7 +92,7 @@ def _args(
         if not plan:
             raise UsageError("no plan waits for a person now; `memwatch status` shows the plans")
         return {"plan": plan}
-    if action.op in ("resume", "read_write"):
+    if action.op in RELEASES:
         return {"all": True} if options.all else {"owner": OWNER}
     said = {
         "tier": options.tier,
@@ -112,15 +105,15 @@ def _args(
 
 
 def _mode_args(options: argparse.Namespace, now_us: int) -> dict[str, Any]:
-    if options.value not in MODES:
-        raise UsageError(f"name the mode of the engine, one of: {', '.join(MODES)}")
+    if options.value not in ENGINE_MODES:
+        raise UsageError(f"name the mode of the engine, one of: {', '.join(ENGINE_MODES)}")
     args: dict[str, Any] = {"mode": options.value}
     if options.allow:
         words = (word.strip() for text in options.allow for word in text.split(","))
         args["allow"] = [word.replace("-", "_") for word in words if word]
     if options.until_s:
-        if options.value not in LIMITED:
-            raise UsageError(f"--for goes with {_list(list(LIMITED))}, not with {options.value}")
+        if options.value not in ACTING:  # they alone can be over: then the engine is in shadow
+            raise UsageError(f"--for goes with {_list(list(ACTING))}, not with {options.value}")
         args["until_us"] = now_us + options.until_s * 1_000_000
     return args
 

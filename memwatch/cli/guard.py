@@ -15,11 +15,11 @@ from typing import Any
 
 from memwatch.cli.amounts import duration
 from memwatch.cli.asking import ask, status_of
-from memwatch.cli.ctl_request import LIMITED, MODES
 from memwatch.cli.engine_text import will_text
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError, TargetError, UsageError
+from memwatch.domain.level import ACTING, ENGINE_MODES
 from memwatch.domain.text import inert
 from memwatch.runtime.runs.attach import Attachment
 from memwatch.runtime.runs.keeper import keeper_of
@@ -64,7 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("target", nargs="?", help="run directory or run id")
-    add("--mode", choices=MODES, help="what its engine may do; default: as before, else the policy")
+    add(
+        "--mode",
+        choices=ENGINE_MODES,
+        help="what its engine may do; default: as before, else the policy",
+    )
     add("--for", dest="until_s", type=duration, metavar="T", help="with --mode: 8h, 45m, …")
     add("--policy", type=Path, metavar="FILE", help="a policy that goes before all others")
     what = parser.add_mutually_exclusive_group()
@@ -77,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what makes no sense together; raises UsageError."""
-    if options.until_s and options.mode not in LIMITED:
+    if options.until_s and options.mode not in ACTING:
         raise UsageError("--for goes with --mode act or ask, for example: --mode act --for 8h")
     if options.stop and (options.mode or options.policy):
         raise UsageError("--stop ends a guard: it takes neither --mode nor --policy")

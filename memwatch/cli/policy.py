@@ -24,13 +24,13 @@ from memwatch.config.schema import Profile
 from memwatch.config.settings import load_config
 from memwatch.config.yaml_file import read_text, read_tree
 from memwatch.domain.errors import ConfigError, TargetError, UsageError
+from memwatch.domain.operations import HOLDS
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock, LockHeldError, holder
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.target import GUARD_LOCK, newest, resolve, run_key
 
 _VERBS = ("check", "set", "unset", "edit")
-_HOLDS = ("pause", "read_only")
 _LOCK = "policy.lock"
 _TURN_S = 10.0
 """How long one change waits for another."""
@@ -311,6 +311,6 @@ def _subject(target: str | None) -> _Subject:
         profile=profile,
         key=run_key(opened.path, manifest.run_id),
         run_dir=opened.path,
-        ops=frozenset([*manifest.ops, *_HOLDS]),
+        ops=frozenset([*manifest.ops, *HOLDS]),
         notes=notes,
     )

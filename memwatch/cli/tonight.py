@@ -19,6 +19,7 @@ from memwatch.config.policy_load import load_policy
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.errors import ConfigError, SessionError
+from memwatch.domain.operations import HOLDS
 from memwatch.domain.text import inert
 from memwatch.host.logout import Logout, logout_facts
 from memwatch.host.procfs import PROC, read_arguments
@@ -42,7 +43,6 @@ _TEST_WAIT_S = 30.0
 _LOOK_S = 0.2
 _MOST_STEPS = 8
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_HOLDS = ("pause", "read_only")
 
 
 def run(words: list[str]) -> int:
@@ -99,7 +99,7 @@ def _facts(attachment: Attachment, opened: OpenedRun) -> NightFacts:
 
 
 def _policy(attachment: Attachment, opened: OpenedRun) -> tuple[Policy | None, str]:
-    ops = {*opened.manifest.ops, *_HOLDS}
+    ops = {*opened.manifest.ops, *HOLDS}
     try:
         profile = named_profile(opened.manifest.profile)
         home, extra = run_home(attachment.key), _policy_of_guard(attachment.guard_pid)

@@ -11,27 +11,15 @@ from msgspec import Struct, structs
 
 from memwatch.config.policy import Action, Levels, Policy
 from memwatch.config.yaml_file import nearest
+from memwatch.domain.operations import CHECKPOINT_KINDS, OPERATIONS, PURGE_HOWS
 from memwatch.domain.text import inert
 
-OPERATIONS: Final = (
-    "checkpoint",
-    "purge",
-    "reclaim",
-    "compact",
-    "retain",
-    "pause",
-    "read_only",
-    "abort_experiment",
-    "end_run",
-)
-"""What may stand in `allow` and in steps (contracts, "Operations")."""
-
 _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "checkpoint": {"kind": ("incremental", "full", "experiment")},
+    "checkpoint": {"kind": CHECKPOINT_KINDS},
     "purge": {
         "tier": (),
         "keys": (),
-        "how": ("expired", "oldest", "least_accessed", "compress", "reclaim"),
+        "how": PURGE_HOWS,
         "target_bytes": (),
     },
     "compact": {"thread": ()},

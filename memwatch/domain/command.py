@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -10,6 +11,15 @@ CommandState = Literal[
     "proposed", "asked", "accepted", "running", "done", "refused", "failed", "expired", "unknown"
 ]
 
+AGENT_STATES: Final[Mapping[str, CommandState]] = {
+    "accepted": "accepted",
+    "running": "running",
+    "done": "done",
+    "refused": "refused",
+    "failed": "failed",
+    "expired": "expired",
+}
+"""What an agent may say of a request."""
 FINAL_STATES: frozenset[str] = frozenset({"done", "refused", "failed", "expired", "unknown"})
 
 

@@ -13,6 +13,11 @@ LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 EngineMode = Literal["off", "observe", "shadow", "ask", "act"]
 """off: nothing is judged · observe: levels only · shadow: plans are made and not sent · ask: a
 person lets each plan go · act: plans are carried out."""
+ENGINE_MODES: Final[tuple[EngineMode, ...]] = get_args(EngineMode)
+ACTING: Final[tuple[EngineMode, ...]] = ("ask", "act")
+"""What is planned may be sent; only for a time, if a person says so."""
+PLANNING: Final[tuple[EngineMode, ...]] = ("shadow", *ACTING)
+"""Plans are made."""
 
 
 def rank(level: Level) -> int:

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from memwatch.config.policy import Action
 from memwatch.domain.control import Hold
 from memwatch.domain.level import Level, rank
+from memwatch.domain.operations import ENGINE
 from memwatch.domain.units import duration_text
 from memwatch.engine import cooldown, flight, judge, plans
 from memwatch.engine.state import EngineState, PauseStage, PauseState
 from memwatch.engine.turn import Turn
 
-OWNER = "engine"
 _ASK_AGAIN_S = 10.0
 _RELIEF = (Action(op="purge", args={"how": "reclaim"}), Action(op="reclaim"))
 _ABORT = (Action(op="abort_experiment", args={"save": "best_effort"}, patience_s=15.0),)
@@ -49,7 +49,7 @@ def mind(state: EngineState, turn: Turn) -> EngineState:
 
 def ours(turn: Turn, op: str) -> Hold | None:
     """Return a hold of the engine's, as the agent says or as it is kept."""
-    return next((h for h in turn.facts.holds if h.owner == OWNER and h.op == op), None)
+    return next((h for h in turn.facts.holds if h.owner == ENGINE and h.op == op), None)
 
 
 def _noted(state: EngineState, turn: Turn) -> EngineState:
@@ -159,7 +159,7 @@ def _release(state: EngineState, turn: Turn, why: str, rule: str) -> EngineState
         why,
         rule,
         op="resume",
-        args={"owner": OWNER},
+        args={"owner": ENGINE},
         command_id=command_id,
         level=state.level(),
     )

@@ -10,14 +10,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from memwatch.config.policy import Policy
-from memwatch.domain.level import EngineMode
+from memwatch.domain.level import PLANNING
 from memwatch.engine import breaker, cooldown, effect, flight, holds, judge, plans, retention
 from memwatch.engine.decision import Decision
 from memwatch.engine.facts import Facts, Now
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn
-
-_PLANNING: tuple[EngineMode, ...] = ("shadow", "ask", "act")
 
 
 def tick(
@@ -57,7 +55,7 @@ def _changes(state: EngineState, turn: Turn) -> EngineState:
     if facts.mode == state.mode:
         return state
     plan = state.plan
-    if plan is not None and (facts.mode not in _PLANNING or plan.dry != (facts.mode == "shadow")):
+    if plan is not None and (facts.mode not in PLANNING or plan.dry != (facts.mode == "shadow")):
         why = f"withdrawn: the engine is switched to {facts.mode}"
         state = flight.end(state, turn, "expired", why, cools=False)
     if state.mode == "shadow":

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from memwatch.config.policy import Policy
-from memwatch.domain.level import Level
+from memwatch.domain.level import ACTING, PLANNING, Level
 from memwatch.domain.plan import Plan
 from memwatch.domain.sample import HELD_S
 from memwatch.domain.snapshot import PAST
@@ -53,12 +53,12 @@ class Turn:
     @property
     def plans(self) -> bool:
         """Whether plans are made at all."""
-        return self.facts.mode in ("shadow", "ask", "act")
+        return self.facts.mode in PLANNING
 
     @property
     def acts(self) -> bool:
         """Whether what is planned may be sent."""
-        return self.facts.mode in ("ask", "act")
+        return self.facts.mode in ACTING
 
     @property
     def gone(self) -> bool:

@@ -10,7 +10,6 @@ from typing import Literal
 from msgspec import Struct
 
 Group = Literal["look", "act"]
-Confirm = Literal["none", "once", "name"]
 
 LEAK_MB_PER_MIN = 120
 """How fast the demo's switch makes it leak: WARN comes within about two minutes."""
@@ -31,8 +30,6 @@ class Action(Struct, frozen=True, kw_only=True):
     """Two or three words for the footer."""
     help: str
     group: Group = "look"
-    confirm: Confirm = "none"
-    """What is asked before it acts."""
     op: str = ""
     """Operation of the agent that must be in `run.ops`; empty = the guard's own."""
     footer: int = 0
@@ -46,13 +43,12 @@ def _panel(number: int, name: str, help_text: str) -> Action:
     )
 
 
-def _act(  # noqa: PLR0913, PLR0917 - one argument per column of the table
+def _act(
     key: str,
     name: str,
     label: str,
     help_text: str,
     op: str = "",
-    confirm: Confirm = "none",
     footer: int = 0,
 ) -> Action:
     return Action(
@@ -63,7 +59,6 @@ def _act(  # noqa: PLR0913, PLR0917 - one argument per column of the table
         help=help_text,
         group="act",
         op=op,
-        confirm=confirm,
         footer=footer,
     )
 
@@ -84,7 +79,6 @@ ACTIONS: tuple[Action, ...] = (
         "purge",
         "free memory in the agent: choose what goes, with what each would free",
         "purge",
-        "once",
         footer=2,
     ),
     _act("K", "compact", "compact", "ask the agent to compact its conversation", "compact"),
@@ -94,7 +88,6 @@ ACTIONS: tuple[Action, ...] = (
         "pause",
         "let no new experiment begin; while one is held: choose which holds are released",
         "pause",
-        "once",
         footer=3,
     ),
     _act(
@@ -103,7 +96,6 @@ ACTIONS: tuple[Action, ...] = (
         "read-only",
         "let the agent change nothing; while one is held: choose which holds are released",
         "read_only",
-        "once",
         footer=4,
     ),
     _act(
@@ -112,7 +104,6 @@ ACTIONS: tuple[Action, ...] = (
         "abort",
         "abort the experiment in progress, the agent lives on; the run's name is typed",
         "abort_experiment",
-        "name",
         footer=5,
     ),
     _act(
@@ -121,17 +112,15 @@ ACTIONS: tuple[Action, ...] = (
         "end run",
         "save the state and end the agent; the run's name is typed",
         "end_run",
-        "name",
     ),
     _act(
         "G",
         "engine",
         "guard",
         "choose what the guard may do by itself, or let it try again",
-        confirm="once",
         footer=7,
     ),
-    _act("Y", "approve", "let plan go", "let the plan go that the guard proposes", confirm="once"),
+    _act("Y", "approve", "let plan go", "let the plan go that the guard proposes"),
     _act("N", "decline", "decline plan", "decline the plan that the guard proposes"),
     _act(
         "L",

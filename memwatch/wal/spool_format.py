@@ -29,6 +29,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from memwatch.domain.operations import HoldOp
+
 PROTO = 1
 MAX_BYTES = 16_384
 """Of a command and of an answer."""
@@ -48,7 +50,6 @@ TMP, NEW, CUR, ACK, HOLD, BAD = "tmp", "new", "cur", "ack", "hold", "bad"
 FOLDERS = (TMP, NEW, CUR, ACK, HOLD, BAD)
 STATE_FILE = "state.json"
 
-HoldOp = Literal["pause", "read_only"]
 LeaseEnd = Literal["release", "keep"]
 ModeName = Literal["running", "draining", "paused", "read_only", "aborting", "ended"]
 ANY_RUN = "any"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memwatch.config.policy_check import OPERATIONS
+from memwatch.domain.operations import OPERATIONS
 from tests.config.layers import Layers, some_layers
 
 

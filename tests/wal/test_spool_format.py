@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memwatch.domain.operations import HoldOp
 from memwatch.wal import spool_format
 from memwatch.wal.spool_format import (
     PROTO,
@@ -19,7 +20,6 @@ from memwatch.wal.spool_format import (
     Busy,
     CommandFile,
     HoldFile,
-    HoldOp,
     HoldState,
     LeaseEnd,
     Sender,

@@ -18,11 +18,11 @@ from memwatch.agent.control.operation import Later, Operation, RefusedError, Req
 from memwatch.agent.control.reclaim import Reclaimer
 from memwatch.agent.memory.entry import Cause, How
 from memwatch.domain.errors import UsageError
+from memwatch.domain.operations import ENGINE, CheckpointKind
 
-Kind = Literal["incremental", "full", "experiment"]
 Save = Literal["required", "best_effort", "none"]
 
-_CAUSES: dict[str, Cause] = {"engine": "engine", "agent": "agent"}
+_CAUSES: dict[str, Cause] = {ENGINE: "engine", "agent": "agent"}
 _LONGEST_GRACE_US = 3600 * 1_000_000
 
 
@@ -51,9 +51,11 @@ class Checkpoints(Protocol):
     @property
     def busy(self) -> bool: ...
     @overload
-    def take(self, kind: Kind) -> Outcome: ...
+    def take(self, kind: CheckpointKind) -> Outcome: ...
     @overload
-    def take(self, kind: Kind, wait: bool, tell: Callable[[Outcome], None]) -> Outcome | None: ...
+    def take(
+        self, kind: CheckpointKind, wait: bool, tell: Callable[[Outcome], None]
+    ) -> Outcome | None: ...
 
 
 class Tiers(Protocol):
@@ -83,7 +85,7 @@ class Tiers(Protocol):
 class CheckpointArgs(Struct, forbid_unknown_fields=True):
     """See `Operations.all`."""
 
-    kind: Kind = "incremental"
+    kind: CheckpointKind = "incremental"
 
 
 class PurgeArgs(Struct, forbid_unknown_fields=True):
@@ -250,7 +252,7 @@ class Operations:
             later.done({"experiment": number, "saved": self._saved(args.save, "incremental")})
 
         later.when_cancelled = self._mode.cancel_abort
-        rest_us = REST_US if request.origin == "engine" else 0
+        rest_us = REST_US if request.origin == ENGINE else 0
         why = f"experiment {number} is aborted, asked by {request.origin}"
         self._mode.abort(finish, why, rest_us)
         return later
@@ -273,7 +275,7 @@ class Operations:
         self._mode.end(End(finish, due_us, f"the run is about to end, asked by {request.origin}"))
         return later
 
-    def _saved(self, save: Save, kind: Kind) -> Result:
+    def _saved(self, save: Save, kind: CheckpointKind) -> Result:
         """Take a checkpoint as far as that is wanted and works; never raises."""
         if save == "none":
             return {}

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from memwatch.domain.operations import PurgeHow
+
 Text = bytes
 """Canonical JSON in UTF-8: sorted members, bytes in base64."""
 
@@ -107,5 +109,5 @@ class Change(Struct, kw_only=True):
     ops_bytes: int = 0
 
 
-How = Literal["expired", "oldest", "least_accessed", "compress", "reclaim"]
+How = PurgeHow
 Cause = Literal["retention", "share_cap", "pressure", "engine", "operator", "phase", "agent"]

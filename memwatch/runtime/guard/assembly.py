@@ -13,6 +13,7 @@ from memwatch.config.settings import Settings, load_config
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import NotifyInfo
 from memwatch.domain.errors import ConfigError
+from memwatch.domain.operations import HOLDS
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 from memwatch.host.process import boot_id
@@ -177,4 +178,4 @@ class Parts:
 
 def ops_of(manifest: RunManifest) -> frozenset[str]:
     """Return what an agent takes: what it states, and the holds that every agent keeps."""
-    return frozenset(manifest.ops) | {"pause", "read_only"}
+    return frozenset([*manifest.ops, *HOLDS])

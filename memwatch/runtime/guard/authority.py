@@ -8,22 +8,21 @@ one file, one command, however many runs. Source: R8; contracts, "Plans"; contro
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from msgspec import Struct
 
 from memwatch.config.policy import Policy
-from memwatch.config.policy_check import OPERATIONS
 from memwatch.config.yaml_file import nearest
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import SessionError
-from memwatch.domain.level import EngineMode
+from memwatch.domain.level import ACTING, ENGINE_MODES, EngineMode
+from memwatch.domain.operations import OPERATIONS
 from memwatch.domain.record import Record, whole
 from memwatch.domain.text import inert
 
 STOP_FILE: Final = "STOP"
-MODES: Final[dict[str, EngineMode]] = {name: name for name in get_args(EngineMode)}
-_ACTING: Final = frozenset({"ask", "act"})
+MODES: Final[dict[str, EngineMode]] = {name: name for name in ENGINE_MODES}
 _MOST_OPS = 32
 
 
@@ -74,7 +73,7 @@ class Authority:
     def mode(self) -> EngineMode:
         """The mode of the engine now."""
         mode = self.grant.mode
-        return "shadow" if mode in _ACTING and (self.stopped or self._over()) else mode
+        return "shadow" if mode in ACTING and (self.stopped or self._over()) else mode
 
     @property
     def allow(self) -> frozenset[str]:
@@ -95,7 +94,7 @@ class Authority:
     @property
     def acts(self) -> bool:
         """What the engine decides is sent, at once or when a person lets it."""
-        return self.mode in _ACTING
+        return self.mode in ACTING
 
     def follow(self, policy: Policy) -> None:
         """Take the policy's word where no person said otherwise."""
@@ -144,7 +143,7 @@ class Authority:
 
     def _over(self) -> bool:
         grant = self._given
-        if grant is None or grant.until_us is None or grant.mode not in _ACTING:
+        if grant is None or grant.until_us is None or grant.mode not in ACTING:
             return False
         return self._clock.wall_us() >= grant.until_us
 

@@ -26,6 +26,7 @@ from memwatch.config.locations import run_home, socket_path
 from memwatch.domain.clock import Clock, SystemClock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import TargetError
+from memwatch.domain.operations import ENGINE
 from memwatch.domain.snapshot import PAST, GuardInfo, Limit, Snapshot
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock
@@ -260,7 +261,7 @@ class Guard:
 
     def _submit(self, command: Command) -> str:
         parts = self._parts
-        ours = frozenset(hold.id for hold in parts.actuator.holds() if hold.owner == "engine")
+        ours = frozenset(hold.id for hold in parts.actuator.holds() if hold.owner == ENGINE)
         name = self._send(command)
         parts.wishes.notice(command, ours)
         return name

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 from memwatch.actuators.actuator import Actuator, Answer
 from memwatch.actuators.inert_result import inert_result
 from memwatch.domain.clock import Clock
-from memwatch.domain.command import FINAL_STATES, Command, CommandInfo, CommandState
+from memwatch.domain.command import AGENT_STATES, FINAL_STATES, Command, CommandInfo, CommandState
 from memwatch.domain.errors import MemwatchError, SessionError
+from memwatch.domain.operations import ENGINE, RELEASES
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.guard.requests import (
     DETAIL,
-    ENGINE,
     Request,
     is_news,
     members,
@@ -43,18 +43,6 @@ MOST_IN_FLIGHT = 32
 """Requests of people that may wait for the agent; the engine's are not among them."""
 _REMEMBERED = 64
 SHOWN = 8
-_SAID: Mapping[str, CommandState] = {
-    "accepted": "accepted",
-    "running": "running",
-    "done": "done",
-    "refused": "refused",
-    "failed": "failed",
-    "expired": "expired",
-}
-"""What an agent may say."""
-_LOST_WITH_US = frozenset({"resume", "read_write"})
-"""Their answer is known only to the guard that asked: that holds are no more tells nothing of
-who released them."""
 
 Logged = tuple[str, str, int]
 """State, detail and time of an answer in the agent's log."""
@@ -92,8 +80,8 @@ class Ledger:
         """Go on with the requests of the guard before: `intervention` records, in their order.
 
         Their end is looked for as if they were our own. What that guard itself was to do and did
-        not is not done any more. What it had
-        no time to hand over the engine may ask once more.
+        not is not done any more, and of a release it alone could tell the end. What it had no time
+        to hand over the engine may ask once more.
         """
         boot_us, wall_us = self._clock.boot_us(), self._clock.wall_us()
         with self._lock:
@@ -103,7 +91,7 @@ class Ledger:
                 if request is not None:
                     self._known[request.info.id] = request
         for request in self._in_flight():
-            if request.info.op in self._own or request.info.op in _LOST_WITH_US:
+            if request.info.op in self._own or request.info.op in RELEASES:
                 self._move(request.info.id, "unknown", "the guard ended meanwhile")
             elif request.info.state == "asked":
                 request.never_sent = not self._actuator.has(request.info.id)
@@ -255,7 +243,7 @@ class Ledger:
         info = request.info
         answer = self._actuator.answer(info.id)
         if logged is not None and (logged[0] in FINAL_STATES or answer is None):
-            said = _SAID.get(logged[0])
+            said = AGENT_STATES.get(logged[0])
             result = answer.result if answer and answer.state == said else {}
             answer = Answer(state=said, detail=logged[1], result=result) if said else answer
         if answer is None or not is_news(info.state, answer.state):

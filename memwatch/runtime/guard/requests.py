@@ -13,12 +13,12 @@ from msgspec import Struct
 from memwatch.actuators.actuator import Offer
 from memwatch.actuators.inert_result import inert_result
 from memwatch.domain.command import FINAL_STATES, Command, CommandInfo, CommandState
+from memwatch.domain.operations import ENGINE, HOLDS, must_be_named
 from memwatch.domain.record import Record, figure
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
 from memwatch.wal.spool_format import TTL_US
 
-ENGINE: Final = "engine"
 BUSY_US = 30_000_000
 """An agent that is busy answers nothing for so long: a hold waits at least as long for it."""
 DETAIL = 120
@@ -71,7 +71,7 @@ def is_news(known: CommandState, said: CommandState) -> bool:
 def time_to_live_us(command: Command) -> int:
     """Return how long a request may wait for the agent to begin it."""
     ttl_us = TTL_US if command.ttl_us is None else max(command.ttl_us, 1)
-    return max(ttl_us, BUSY_US) if command.op in ("pause", "read_only") else ttl_us
+    return max(ttl_us, BUSY_US) if command.op in HOLDS else ttl_us
 
 
 def why_not_offered(command: Command, offers: Mapping[str, Offer]) -> str:
@@ -91,20 +91,13 @@ def why_not_confirmed(command: Command, names: Collection[str]) -> str:
 
     `names` are the run's id and the name of its directory, either will do.
     """
-    if command.origin == ENGINE or command.dry_run or not _needs_name(command):
+    if command.origin == ENGINE or command.dry_run or not must_be_named(command.op, command.args):
         return ""
     wanted = [inert(name, 100) for name in names if name]
     if command.confirm and command.confirm in (*names, *wanted):
         return ""
     named = wanted[-1] if wanted else "its name"
     return f"{what(command)} must be confirmed: type the name of the run, {named}"
-
-
-def _needs_name(command: Command) -> bool:
-    if command.op in ("abort_experiment", "end_run"):
-        return True
-    args = command.args
-    return command.op == "purge" and (args.get("tier") == "verified" or bool(args.get("keys")))
 
 
 def what(command: Command) -> str:

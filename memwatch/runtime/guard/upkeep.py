@@ -11,7 +11,7 @@ from typing import Any, Final
 from memwatch.domain.clock import Clock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import SessionError
-from memwatch.domain.level import Level
+from memwatch.domain.level import ACTING, Level
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 from memwatch.runtime.guard.budget import SelfLimits
@@ -93,7 +93,7 @@ class Upkeep:
         record = self._recorder.append("engine.mode", grant.members(), sync=True)
         self.tell(record)
         self._grant_due_us = self._clock.boot_us() + GRANT_AGAIN_US
-        raises = grant.mode in ("ask", "act")
+        raises = grant.mode in ACTING
         if not record.lsn and raises:
             return f"{self._recorder.why}: the engine is not let act"
         self._authority.take(grant)

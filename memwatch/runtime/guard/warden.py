@@ -18,6 +18,7 @@ from memwatch.config.policy import Policy
 from memwatch.domain.clock import Clock
 from memwatch.domain.command import Command
 from memwatch.domain.level import Level, rank
+from memwatch.domain.operations import ENGINE
 from memwatch.domain.plan import Plan
 from memwatch.domain.record import Record
 from memwatch.engine.decision import Decision
@@ -195,8 +196,8 @@ def _command(decision: Decision) -> Command:
     return Command(
         op=decision.op,
         args=decision.args,
-        origin="engine",
-        by="engine",
+        origin=ENGINE,
+        by=ENGINE,
         why=decision.why,
         id=decision.command_id,
         plan=plan.id if plan is not None else "",

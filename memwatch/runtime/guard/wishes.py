@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from memwatch.domain.clock import Clock
 from memwatch.domain.command import Command
+from memwatch.domain.operations import ENGINE, RELEASES
 from memwatch.domain.text import inert
 
 _KEPT = 16
-RELEASES = frozenset({"resume", "read_write"})
 
 
 class Wishes:
@@ -52,11 +52,11 @@ class Wishes:
 
     def notice(self, command: Command, engine_holds: frozenset[str]) -> None:
         """Note a person's request that releases what the engine holds (their ids)."""
-        if command.op not in RELEASES or command.origin == "engine" or command.dry_run:
+        if command.op not in RELEASES or command.origin == ENGINE or command.dry_run:
             return
         args, ids = command.args, command.args.get("holds")
         named = set(ids) if isinstance(ids, list | tuple) else set()
-        if args.get("all") is True or args.get("owner") == "engine" or named & engine_holds:
+        if args.get("all") is True or args.get("owner") == ENGINE or named & engine_holds:
             self.released_m_us = self._clock.boot_us()
 
     def _answer(self, command: Command, said: deque[str]) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from memwatch.analytics.told import Instant
 from memwatch.domain.clock import Clock
+from memwatch.domain.operations import HOLDS
 from memwatch.domain.sample import HELD_S
 from memwatch.domain.snapshot import RunInfo, RunState
 from memwatch.domain.text import inert
@@ -15,8 +16,6 @@ from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.ring import Ring
 
 _OPS_SHOWN = 32
-_HOLDS = ("pause", "read_only")
-"""What every agent that listens honours besides, without stating it."""
 _MODES: dict[str, RunState] = {
     "draining": "draining",
     "paused": "paused",
@@ -97,4 +96,4 @@ class RunView:
 
 def _ops(stated: Iterable[str]) -> tuple[str, ...]:
     shown = (inert(op, 60) for op in islice(stated, _OPS_SHOWN))
-    return tuple(dict.fromkeys((*shown, *_HOLDS)))
+    return tuple(dict.fromkeys((*shown, *HOLDS)))

@@ -7,6 +7,7 @@ from typing import Any
 
 from memwatch.domain.command import Command
 from memwatch.domain.control import Hold, Suggestion
+from memwatch.domain.operations import ENGINE
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
@@ -81,7 +82,6 @@ def _freeing(op: str, args: dict[str, Any], hint: Suggestion | None) -> Choice:
     return choice(
         Command(op=op, args=args, why=f"key P{', as suggested' if suggested else ''}"),
         note="; ".join(note for note in notes if note),
-        typed=args.get("tier") == "verified" or bool(args.get("keys")),
         trial=op == "purge",
     )
 
@@ -125,7 +125,7 @@ def _hold(op: str, release: str, lines: Sequence[str], snapshot: Snapshot) -> Qu
     if len(owners) > 1:
         everyone = f"{op_words(release)}: release all {len(held)} holds, whoever holds"
         choices.append(choice(command(op, release, all=True), text=everyone))
-    if all(owner == "engine" for owner in owners):
+    if all(owner == ENGINE for owner in owners):
         choices.append(choice(command(op, op), note=_KEPT, text="hold it yourself as well"))
     return Question(
         action=op,
@@ -165,7 +165,7 @@ def abort(snapshot: Snapshot) -> Question:
             f"{experiment}{title} is lost, the agent lives on; a checkpoint is tried after it",
             which,
         ),
-        choices=(LEAVE, choice(asked, text=f"abort {experiment}", typed=True)),
+        choices=(LEAVE, choice(asked, text=f"abort {experiment}")),
         names=names_of(snapshot),
     )
 
@@ -184,7 +184,7 @@ def end(snapshot: Snapshot) -> Question:
         ),
         choices=(
             LEAVE,
-            choice(command("end", "end_run", save="required"), text="end the run", typed=True),
+            choice(command("end", "end_run", save="required"), text="end the run"),
         ),
         names=names_of(snapshot),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from memwatch.domain.command import Command
+from memwatch.domain.operations import must_be_named
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.ui.actions import BY_ID
@@ -30,13 +31,16 @@ def command(action: str, op: str, /, **args: Any) -> Command:
     return Command(op=op, args=args, why=f"key {BY_ID[action].shown}")
 
 
-def choice(
-    command: Command, *, note: str = "", typed: bool = False, trial: bool = False, text: str = ""
-) -> Choice:
+def choice(command: Command, *, note: str = "", trial: bool = False, text: str = "") -> Choice:
     """Return a choice that hands a command over, in its own words unless others are given."""
     words = text or asked_words(command.op, command.args)
     return Choice(
-        text=words, command=command, note=note, sent=f"{words}: asked for", typed=typed, trial=trial
+        text=words,
+        command=command,
+        note=note,
+        sent=f"{words}: asked for",
+        typed=must_be_named(command.op, command.args),
+        trial=trial,
     )
 
 
