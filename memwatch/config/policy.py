@@ -192,7 +192,8 @@ class Pause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     longest_s: float = 1800.0
     """A pause that did not bring usage under the exit level by then does not help."""
     then: Literal["release", "abort", "keep"] = "release"
-    """What is done then, after reclaiming once more; it is always shouted."""
+    """What is done then, after reclaiming once more; it is always shouted. After an emergency the
+    pause stays whatever is said here: the next experiment starts only under warn (R8)."""
 
 
 class Breaker(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

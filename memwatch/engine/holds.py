@@ -2,7 +2,8 @@
 
 Read-only by the hard limit is never ended here: only a person leaves it (R9). A pause ends once
 its level is left, when the engine may not act any more (nobody else would end it), or because it
-lasted too long without helping. A person who ends it is respected.
+lasted too long without helping; after an emergency the last is no reason (R8). A person who ends it
+is respected.
 """
 
 from __future__ import annotations
@@ -122,8 +123,10 @@ def _helped(state: EngineState, pause: PauseState, longest_s: float) -> bool:
 
 def _give_up(state: EngineState, turn: Turn, pause: PauseState, why: str) -> EngineState:
     level, resource = pause.level, pause.resource
-    if turn.policy.pause.then == "keep":
-        why += ": it stays until a person ends it (pause.then)"
+    after_emergency = rank(level) >= rank("emergency")
+    if after_emergency or turn.policy.pause.then == "keep":
+        because = "after an emergency nothing begins over warn" if after_emergency else "pause.then"
+        why += f": it stays until a person ends it ({because})"
         turn.say("shout", why, "pause.then", level=level, resource=resource)
         return _at_stage(state, pause, "stays")
     why += ": it ends without having helped (pause.then)"

@@ -117,6 +117,20 @@ def test_an_endless_pause_is_shouted_reclaimed_once_more_then_ended_as_the_polic
     assert len(world.kinds("shout")) <= len(shouts) + 1
 
 
+@pytest.mark.parametrize("then", ["release", "abort"])
+def test_after_an_emergency_no_pause_ends_over_warn_however_long_it_lasts(then: str) -> None:
+    """R8: the next experiment starts only under warn; that it stays is shouted once."""
+    world = World(replace(Policy(), pause=replace(Pause(longest_s=600), then=then)))
+    world.run(20, 0.92)
+    world.run(4000, 0.72)
+    assert "pause" in world.holds
+    shouts = [d.why for d in world.kinds("shout")]
+    assert len(shouts) == 2
+    assert "until a person ends it" in shouts[-1]
+    world.run(310, 0.55)
+    assert "pause" not in world.holds
+
+
 def test_a_pause_that_helps_after_all_has_another_length() -> None:
     world = paused(replace(QUIET, pause=Pause(longest_s=600)))
     world.run(560, 0.80)
