@@ -123,6 +123,7 @@ class Engine:
         """Wait while nothing new may begin; the library would, but not for our `stop`."""
         while self._run.mode != "running":
             self._run.safe_point()
+            self._leak.rest()
             if self.stop.wait(_LOOK_S):
                 raise Stopped
 

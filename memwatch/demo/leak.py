@@ -82,6 +82,10 @@ class Leak:
             hoard.append(kept)
             tier.put(_KEY, hoard, source=_EMPTY, importance=0.0)
 
+    def rest(self) -> None:
+        """Owe nothing for the time in which nothing was done: what stands still does not leak."""
+        self._grown_us = self._clock.boot_us()
+
     def ask(self, args: dict[str, Any]) -> dict[str, Any]:
         """Serve the operation `leak`."""
         rate, where = args.get("mb_per_min"), args.get("where")

@@ -76,6 +76,16 @@ def test_in_a_cache_it_goes_when_memory_is_reclaimed_and_comes_again(scene: Scen
     assert leak._cached == []
 
 
+def test_what_stood_still_owes_nothing(scene: Scene) -> None:
+    leak, _, clock = scene
+    leak.turn(60)
+    clock.advance_s(60)
+    leak.rest()
+    clock.advance_s(0.5)
+    leak.grow(b"some result")
+    assert leak.turn(0) == pytest.approx(500_000, rel=0.01)
+
+
 def test_without_a_rate_nothing_grows(scene: Scene) -> None:
     leak, _, clock = scene
     clock.advance_s(3600)
