@@ -30,9 +30,8 @@ def suggest(snapshot: Snapshot) -> Suggestion | None:
     if _pressed(snapshot, memory):
         if "purge" in ops and (found := _purge(snapshot, memory)):
             return found
-        if "reclaim" in ops:
-            text = "reclaim: collect garbage, drop caches; gain not measured yet"
-            return Suggestion(op="reclaim", text=text)
+        if "reclaim" in ops and (found := _reclaim(snapshot, memory)):
+            return found
     if snapshot.checkpoints.overdue and "checkpoint" in ops:
         return _checkpoint(snapshot)
     return None
@@ -64,16 +63,38 @@ def _purge(snapshot: Snapshot, memory: Resource | None) -> Suggestion | None:
     return _unmeasured(max(unknown, key=lambda it: it.bytes or 0)) if unknown else None
 
 
-def _gains(interventions: Iterable[Intervention], tier: str) -> list[Intervention]:
+def _reclaim(snapshot: Snapshot, memory: Resource | None) -> Suggestion | None:
+    """Return to collect garbage and drop caches, unless that gained nothing here."""
+    what = "reclaim: collect garbage, drop caches"
+    gains = _gains(snapshot.interventions, "", "reclaim")
+    if not gains:
+        return Suggestion(op="reclaim", text=f"{what}; gain not measured yet")
+    gain = median(it.freed_bytes or 0.0 for it in gains)
+    limit = memory.limit if memory and memory.limit else 0.0
+    if gain <= limit * _LEAST_SHARE:
+        return None
+    text = f"{what}: ~{bytes_text(gain)}"
+    return Suggestion(op="reclaim", text=text, gain_bytes=gain, basis=_basis(gains))
+
+
+def _gains(
+    interventions: Iterable[Intervention], tier: str, op: str = "purge"
+) -> list[Intervention]:
     return [
         it
         for it in interventions
-        if it.action.partition(" ")[0] == "purge"
+        if it.action.partition(" ")[0] == op
         and it.tier == tier
         and it.count == 1
         and it.freed_bytes is not None
         and not it.overlaps
     ]
+
+
+def _basis(gains: list[Intervention]) -> str:
+    newest_us = max(it.done_at_us or it.asked_at_us for it in gains)
+    times = "once" if len(gains) == 1 else f"{len(gains)} times"
+    return f"measured {times}, last {local_time_text(newest_us, '%H:%M')}"
 
 
 def _measured(tier: str, gain: float, gains: list[Intervention]) -> Suggestion:
@@ -82,9 +103,7 @@ def _measured(tier: str, gain: float, gains: list[Intervention]) -> Suggestion:
     back_s = median(back) if back else None
     if back_s is not None:
         text += f", back in ~{duration_text(back_s)}"
-    newest_us = max(it.done_at_us or it.asked_at_us for it in gains)
-    times = "once" if len(gains) == 1 else f"{len(gains)} times"
-    basis = f"measured {times}, last {local_time_text(newest_us, '%H:%M')}"
+    basis = _basis(gains)
     return Suggestion(
         op="purge", args={"tier": tier}, text=text, gain_bytes=gain, back_s=back_s, basis=basis
     )

@@ -83,6 +83,20 @@ def test_a_tier_of_a_few_kilobytes_is_not_suggested() -> None:
     assert found.args == {"tier": "workspace"}
 
 
+def test_a_reclaim_is_suggested_with_what_it_gained_or_no_more() -> None:
+    def reclaim(freed_mb: float) -> Intervention:
+        return Intervention(
+            id="r", action="reclaim", asked_at_us=T0_US, freed_bytes=freed_mb * MB, claimed=27 * MB
+        )
+
+    found = suggest(snapshot(tiers=(), interventions=(reclaim(40), reclaim(60))))
+    assert found is not None
+    assert (found.op, found.gain_bytes) == ("reclaim", 50 * MB)
+    assert found.text.endswith(": ~50M")
+    assert found.basis.startswith("measured 2 times, last ")
+    assert suggest(snapshot(tiers=(), interventions=(reclaim(-33),))) is None
+
+
 def test_what_gained_nothing_is_not_suggested_again() -> None:
     history = (purge("workspace", 2), purge("recent", -50))
     found = suggest(snapshot(interventions=history))
