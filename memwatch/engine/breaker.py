@@ -54,7 +54,7 @@ def mind(state: EngineState, turn: Turn) -> EngineState:
     if not closed:
         return state
     for key in sorted(closed & state.breakers.keys()):
-        resource, level = _parts(key)
+        resource, level = parts(key)
         why = "by a person (reset)" if key in by_person else "it was normal for exit.dwell_s"
         why = f"breaker of {key} closed: {why}"
         turn.say("breaker", why, "breaker.after", level=level, resource=resource)
@@ -67,14 +67,14 @@ def mind(state: EngineState, turn: Turn) -> EngineState:
 
 
 def _calm(state: EngineState, turn: Turn, key: str) -> bool:
-    found = state.levels.get(_parts(key)[0])
-    if found is None:
-        return False
+    found = state.levels.get(parts(key)[0])
+    if found is None:  # at normal, with nothing under way: the agent is another one, or the policy
+        return True
     dwelt_s = turn.after_s(found.since_m_us)
     return found.level == "normal" and dwelt_s >= turn.policy.exit.dwell_s
 
 
-def _parts(key: str) -> tuple[str, Level]:
+def parts(key: str) -> tuple[str, Level]:
     """Split a slot into resource and level."""
     resource, _, level = key.rpartition(" ")
     for known in ("warn", "intervene", "emergency", "hard"):

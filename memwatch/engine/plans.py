@@ -13,7 +13,7 @@ from memwatch.domain.operations import ENGINE, HOLDS
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.text import inert
 from memwatch.domain.units import local_time_text
-from memwatch.engine import cooldown, explain, flight, outlook
+from memwatch.engine import breaker, cooldown, explain, flight, outlook
 from memwatch.engine.judge import bounds_of
 from memwatch.engine.levels import PLANNED, reached
 from memwatch.engine.state import EngineState
@@ -44,9 +44,9 @@ def react(state: EngineState, turn: Turn) -> EngineState:
     if not turn.plans or turn.gone:
         return state
     calls = calls_now(state, turn)
-    quiet = state.told.keys() - {_topic(call) for call in calls}
-    if quiet:
-        state = replace(state, told={k: v for k, v in state.told.items() if k not in quiet})
+    over = {topic for topic in state.told if _is_over(state, topic)}
+    if over:
+        state = replace(state, told={k: v for k, v in state.told.items() if k not in over})
     for call in calls:
         if state.plan is not None and not _preempts(call, state.plan):
             continue
@@ -182,6 +182,12 @@ def _preempts(call: Call, plan: Plan) -> bool:
 
 def _topic(call: Call) -> str:
     return call.key or call.rule
+
+
+def _is_over(state: EngineState, topic: str) -> bool:
+    """Whether the level that something was told about was left: not with each swing of usage."""
+    resource, level = breaker.parts(topic)
+    return rank(state.level(resource)) < rank(level)
 
 
 def _tell_once(state: EngineState, turn: Turn, call: Call, why_not: str) -> EngineState:

@@ -222,3 +222,28 @@ def test_each_decision_says_why_in_one_line() -> None:
 def one_line(decision: Decision) -> bool:
     """Say whether it has a reason and a rule, short enough for a line."""
     return bool(decision.why and decision.rule) and "\n" not in decision.why
+
+
+def test_the_breaker_does_not_outlast_the_agent_that_it_was_opened_for() -> None:
+    world = World(ONE_STEP)
+    world.run(1300, 0.62)
+    assert world.state.breakers
+    world.run_state = "killed"
+    world.run(4)
+    world.run_state, world.start_id = "running", "two"
+    world.run(400, 0.30)
+    assert world.state.breakers == {}
+    before = len(world.told)
+    world.run(10, 0.62)
+    assert world.asked(before)[:1] == ["checkpoint"]
+
+
+def test_what_is_not_done_is_told_once_however_usage_swings_about_the_threshold() -> None:
+    world = World()
+    world.run(1300, 0.62)
+    before = len(world.told)
+    for _ in range(100):
+        world.run(20, 0.62)
+        world.run(20, 0.58)
+    assert world.level() == "warn"
+    assert len(world.told) - before <= 1
