@@ -129,6 +129,10 @@ _decoder = msgspec.json.Decoder()
 Members = dict[str, Any]
 
 
+OWN_MEMBERS: Final = frozenset({"lsn", "t", "m", "k", "crc"})
+"""Of each line: no record that is written may name them."""
+
+
 class DamagedLineError(ValueError):
     """A line that is not a record; the text says why."""
 

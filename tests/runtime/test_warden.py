@@ -167,6 +167,34 @@ def test_the_next_guard_goes_on_with_the_plan_and_repeats_no_step(bench: Bench) 
     assert [command.id for command in bench.sent] == [first.id, f"{first.plan}.1"]
 
 
+def plan_record(lsn: int, name: str, state: str) -> Record:
+    """Return a record as it is read: with the members of its line."""
+    members = {"id": name, "level": "warn", "state": state, "why": "so"}
+    own = {"lsn": lsn, "t": 1, "m": 1, "k": "plan", "crc": "0"}
+    return Record(lsn, 1, 1, "plan", own | members)
+
+
+def test_a_plan_that_no_guard_goes_on_with_has_an_end_on_record(bench: Bench) -> None:
+    """Killed between two records of one tick, or begun in another boot."""
+    until_sent(bench)
+    plan = bench.sent[0].plan
+    (*_, state) = (record for record in bench.records() if record.kind == "engine.state")
+    bench.begin()
+    told = [
+        plan_record(state.lsn - 1, "old-warn", "running"),
+        plan_record(state.lsn - 1, "over-warn", "done"),
+        plan_record(state.lsn - 1, plan, "asked"),
+        plan_record(state.lsn + 1, "new-hard", "asked"),
+    ]
+    bench.warden.restore([state], told)
+    ends = {r.text("id"): (r.text("state"), r.text("detail")) for r in bench.told}
+    assert ends == {
+        "old-warn": ("unknown", "its guard ended"),
+        "new-hard": ("expired", "its guard ended before it asked for anything"),
+    }
+    assert bench.told[0].text("why") == "so"
+
+
 @pytest.mark.parametrize("state", [None, [], {"levels": 5}, {"plan": {"id": "x"}}])
 def test_a_state_that_cannot_be_read_begins_anew_and_is_said(bench: Bench, state: object) -> None:
     record = Record(1, 1, 1, "engine.state", {"state": state, "boot": BOOT})

@@ -137,7 +137,7 @@ class Guard:
         parts.leaving.restore(known.told)
         parts.leaving.start()
         parts.notifier.restore(known.told)
-        trouble = [*parts.trouble, parts.warden.restore(known.state)]
+        trouble = [*parts.trouble, parts.warden.restore(known.state, known.told)]
         parts.actuator.claim_epoch(known.epoch)
         parts.upkeep.begin(__version__)
         for text in filter(None, trouble):

@@ -9,14 +9,14 @@ meanwhile. Source: R8 to R10; control, F42, F46.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from memwatch.config.policy import Policy
 from memwatch.domain.clock import Clock
-from memwatch.domain.command import Command
+from memwatch.domain.command import FINAL_STATES, Command
 from memwatch.domain.level import Level, rank
 from memwatch.domain.operations import ENGINE
 from memwatch.domain.plan import Plan
@@ -28,6 +28,7 @@ from memwatch.engine.state import EngineState
 from memwatch.engine.tick import tick
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
+from memwatch.wal.codec import OWN_MEMBERS
 
 _PERIOD_S = 1.0
 _STATE_US = 600_000_000
@@ -84,16 +85,41 @@ class Warden:
 
     # -- life --------------------------------------------------------------------------------
 
-    def restore(self, records: list[Record]) -> str:
-        """Go on from the newest `engine.state`; returns what was wrong with it, for people."""
-        if not records:
+    def restore(self, states: list[Record], told: Iterable[Record] = ()) -> str:
+        """Go on from the newest `engine.state`; returns what was wrong with it, for people.
+
+        `told` is what was written down besides, in order.
+        """
+        if not states:
             return ""
-        raw, boot = records[-1].members.get("state"), records[-1].text("boot")
+        newest, trouble = states[-1], ""
+        raw, boot = newest.members.get("state"), newest.text("boot")
         try:
             self._state = EngineState.resume(raw, same_boot=boot == self._boot_id)
         except msgspec.ValidationError:
-            return "the engine's state cannot be read: its levels begin anew"
-        return ""
+            trouble = "the engine's state cannot be read: its levels begin anew"
+        self._end_what_nobody_goes_on_with(told, newest.lsn)
+        return trouble
+
+    def _end_what_nobody_goes_on_with(self, told: Iterable[Record], state_lsn: int) -> None:
+        """Write down an end of each plan on record that is not the one in flight.
+
+        Of one that is newer than the state nothing was asked for: the guard was killed between
+        two records of the same tick.
+        """
+        on_record = {record.text("id"): record for record in told if record.kind == "plan"}
+        in_flight = self._state.plan.id if self._state.plan is not None else ""
+        for name, record in on_record.items():
+            if name == in_flight or record.text("state") in FINAL_STATES:
+                continue
+            begun = record.lsn < state_lsn
+            said = {k: v for k, v in record.members.items() if k not in OWN_MEMBERS}
+            end = {
+                "state": "unknown" if begun else "expired",
+                "effect": "unmeasured",
+                "detail": "its guard ended" + ("" if begun else " before it asked for anything"),
+            }
+            self.tell(self._recorder.append("plan", {**said, **end}))
 
     def start(self) -> None:
         """Begin: the state is written down first, so that the next guard finds one."""
