@@ -105,7 +105,7 @@ Source: requirement R7; the run directory around the log is described in `memwat
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from zlib import crc32
 
 import msgspec
