@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from memwatch.config.policy import Policy
-from memwatch.domain.level import Level
+from memwatch.domain.level import EngineMode, Level
 from memwatch.domain.plan import Plan
 from memwatch.engine import plans, soft_limit
 from memwatch.engine.facts import Facts, Now
@@ -49,7 +51,7 @@ def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Stan
         levels=levels,
         soft_share=soft_limit.share(policy, state.soft),
         soft_why=state.soft.why if state.soft.points else "",
-        plan=state.plan,
+        plan=_shown(state.plan, facts.mode),
         last=state.last,
         waiting=_waiting(state, Turn(facts, policy, now)),
         open_breakers=(
@@ -61,9 +63,16 @@ def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Stan
     )
 
 
+def _shown(plan: Plan | None, mode: EngineMode) -> Plan | None:
+    """Return a plan as it is told: one that was just made waits for a person in `ask` alone."""
+    if plan is None or plan.state != "proposed" or mode == "ask":
+        return plan
+    return replace(plan, state="asked")
+
+
 def _waiting(state: EngineState, turn: Turn) -> str:
     plan = state.plan
-    if plan is not None and plan.state == "proposed":
+    if plan is not None and plan.state == "proposed" and turn.facts.mode == "ask":
         return f"plan {plan.level} waits for a person"
     if plan is not None or turn.gone:
         return ""

@@ -140,3 +140,15 @@ def test_after_another_boot_what_latches_stays_and_the_plan_ends_unknown() -> No
     world.measured_m_us = 0
     world.run(20)
     assert world.level() == "emergency"
+
+
+def test_outside_of_ask_no_plan_is_shown_as_waiting_for_a_person() -> None:
+    policy = replace(Policy(), pause=replace(Policy().pause, longest_s=60))
+    world = World(policy)
+    for _ in range(200):
+        world.share = 0.78
+        world.tick()
+        shown = world.standing()
+        assert shown.plan is None or shown.plan.state != "proposed"
+        assert "waits for a person" not in shown.waiting
+    assert {plan.rule for d in world.told if (plan := d.plan)} >= {"pause.longest_s"}
