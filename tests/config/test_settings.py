@@ -23,20 +23,6 @@ def test_no_file_and_an_empty_one_are_the_defaults(config: Path) -> None:
     assert load_config() == Settings()
 
 
-def test_the_example_of_the_readme_is_valid(config: Path) -> None:
-    page = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-    config.write_text(page.split("<!-- notify -->")[1].split("```yaml\n")[1].split("```")[0])
-    notify = load_config().notify
-    assert [channel.kind for channel in notify.channels] == [
-        "ntfy",
-        "slack",
-        "json",
-        "command",
-        "bell",
-    ]
-    assert notify.heartbeat is not None
-
-
 def test_all_of_it(config: Path) -> None:
     config.write_text(
         "policy: {mode: act}\n"
