@@ -31,7 +31,7 @@ _EXAMPLE = """examples:
   memwatch ctl night-7 pause                 no new experiment begins until `resume`
   memwatch ctl night-7 purge --tier workspace --how expired --dry-run
   memwatch ctl night-7 abort --yes night-7   the experiment, not the run
-  memwatch ctl night-7 mode act --for 8h     the guard acts by itself until the morning
+  memwatch ctl night-7 mode act --for 10h    the guard acts by itself until the morning
   memwatch ctl night-7 checkpoint --json | jq '.state'
 
 abort, end and a purge of `verified` or of named keys take something away for good: they ask for

@@ -74,7 +74,10 @@ def _hold(hold: Status) -> str:
     if hold.get("since_us"):
         line += f", since {local_time_text(hold['since_us'], '%H:%M')}"
     ends_us = hold.get("ends_us")
-    line += f", until {local_time_text(ends_us, '%H:%M:%S')}" if ends_us else ", until released"
+    if ends_us:  # it is renewed all the while
+        line += f", ends at {local_time_text(ends_us, '%H:%M:%S')} if the guard dies"
+    else:
+        line += ", until released"
     reason = inert(str(hold.get("reason") or ""), 120)
     return line + (f" ({reason})" if reason else "")
 

@@ -27,7 +27,7 @@ from memwatch.runtime.runs.target import newest_live, resolve
 
 _EXAMPLE = """examples:
   memwatch guard ./runs/night-7            in the foreground, ctrl-c ends it
-  memwatch guard ./runs/night-7 --detach --mode act --for 8h
+  memwatch guard ./runs/night-7 --detach --mode act --for 10h
   memwatch guard ./runs/night-7 --stop     end it; the agent goes on
   memwatch guard ./runs/night-7 --unit     a systemd unit, with how to install it
 
@@ -82,13 +82,13 @@ def _parser() -> argparse.ArgumentParser:
 def _check(options: argparse.Namespace) -> None:
     """Refuse what makes no sense together; raises UsageError."""
     if options.until_s and options.mode not in ACTING:
-        raise UsageError("--for goes with --mode act or ask, for example: --mode act --for 8h")
+        raise UsageError("--for goes with --mode act or ask, for example: --mode act --for 10h")
     if options.stop and (options.mode or options.policy):
         raise UsageError("--stop ends a guard: it takes neither --mode nor --policy")
     if options.unit and options.until_s:
         raise UsageError(
             "a unit begins again at each boot, and its time with it: leave --for out, and say "
-            "memwatch ctl TARGET mode act --for 8h in the evening"
+            "memwatch ctl TARGET mode act --for 10h in the evening"
         )
     if options.policy and not options.policy.is_file():
         raise UsageError(f"{inert(str(options.policy))} is no file; name one that holds a policy")

@@ -79,7 +79,7 @@ def test_what_holds_the_agent() -> None:
         Hold(id="b", op="read_only", owner="ctl"),
     )
     text = status_text(status(holds=holds))
-    assert "\nheld by engine: pause, until " in text
+    assert "\nheld by engine: pause, ends at " in text
     assert " (memory 91%)\n" in text
     assert "\nheld by ctl: read-only, not in force yet, until released\n" in text
 
