@@ -74,6 +74,8 @@ def _done(known: CommandInfo, shown: str) -> str:
         return _would(known)
     if known.op in _RESULTS and known.result:
         return _RESULTS[known.op](known.result)
+    if known.op in ("resume", "read_write") and not known.result:
+        return inert(known.detail, 160) or _PLAIN[known.op]  # there was nothing to release
     if known.op == "pause" and known.result.get("drained") is False:
         return _DRAINING.format(shown=shown)
     return _PLAIN.get(known.op, "done; what came of it was not told").format(shown=shown)
@@ -128,7 +130,10 @@ def _step(step: Result) -> str:
 
 
 def _abort(result: Result) -> str:
-    return f"experiment {_number(result, 'experiment')} is aborted; {_saved(result)}"
+    number = _number(result, "experiment")
+    if number is None:
+        return f"none was in progress any more, nothing is aborted; {_saved(result)}"
+    return f"experiment {number} is aborted; {_saved(result)}"
 
 
 def _end(result: Result) -> str:

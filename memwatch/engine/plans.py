@@ -125,7 +125,7 @@ def path_of(resource: str, level: Level) -> str:
 def hindrance(state: EngineState, turn: Turn, call: Call) -> str:
     """Return why a plan that is called for is not made now; empty when nothing hinders it."""
     if call.key in state.breakers:
-        return "breaker open: plans of this level had no effect, until a person resets it"
+        return f"breaker open: plans of {call.key} had no effect, until a person resets it"
     left_s = cooldown.left_s(state, call.key, turn.now.m_us) if call.key else 0.0
     if left_s:
         until_us = turn.now.t_us + round(left_s * 1e6)  # a time of day stands still on a screen

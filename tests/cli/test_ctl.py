@@ -209,6 +209,29 @@ def test_the_plan_that_waits_is_meant(memwatch: Command, hub: FakeHub, run_dir: 
     assert hub.asked[0].args == {"plan": "5f-warn"}
 
 
+@pytest.mark.parametrize(
+    ("action", "detail", "result", "said"),
+    [
+        ("resume", "nothing held it", {}, "nothing held it (agent, "),
+        ("resume", "released", {"mode": "running"}, "resumed: experiments begin again (agent, "),
+        ("abort", "", {"experiment": 7}, "experiment 7 is aborted (agent, "),
+        ("abort", "", {"experiment": None}, "none was in progress any more, nothing is aborted ("),
+    ],
+)
+def test_what_was_not_there_is_not_said_to_be_ended(  # noqa: PLR0913, PLR0917 - two fixtures of four
+    memwatch: Command,
+    hub: FakeHub,
+    run_dir: Path,
+    action: str,
+    detail: str,
+    result: dict[str, Any],
+    said: str,
+) -> None:
+    hub.answers = [("done", detail, result)]
+    done = memwatch("ctl", str(run_dir), action, "--yes", RUN_ID)
+    assert done.stdout.startswith(said)
+
+
 def test_resumed_but_held_by_somebody_else(memwatch: Command, hub: FakeHub, run_dir: Path) -> None:
     hub.change(holds=(Hold(id="h", op="pause", owner="engine", effective=True),))
     done = memwatch("ctl", str(run_dir), "resume")
