@@ -82,7 +82,10 @@ class ControlFolder:
             raise MemwatchError("another run lies in this directory by now; nothing was asked")
 
     def publish(self, folder: str, name: str, text: bytes, now_us: int, *, replace: bool) -> None:
-        """Put a whole, synced file under a name; an existing one fails unless `replace`."""
+        """Put a whole file under a name; an existing one fails unless `replace`.
+
+        It is not on the device then: see `sync`.
+        """
         draft = f"{name}.{secrets.token_hex(4)}"
         with self.open(TMP) as tmp, self.open(folder) as target:
             _sweep(tmp, now_us - _FORGOTTEN_US)
@@ -93,7 +96,17 @@ class ControlFolder:
             finally:
                 with suppress(OSError):
                     os.unlink(draft, dir_fd=tmp)
-            _sync(target)
+
+    def sync(self, folder: str, name: str) -> None:
+        """Have a name, or that it is no more, outlive a power loss, if the disk lets us."""
+        with suppress(OSError), self.open(folder) as opened:
+            with suppress(FileNotFoundError):
+                fd = os.open(name, _READ, dir_fd=opened)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+            os.fsync(opened)
 
     def read(self, folder: str, name: str) -> bytes:
         """Read a small file that nobody else could have written."""
@@ -101,10 +114,9 @@ class ControlFolder:
             return read_file(opened, name)
 
     def remove(self, folder: str, name: str) -> None:
-        """Remove a name for good; what it links to stays."""
+        """Remove a name; what it links to stays."""
         with self.open(folder) as opened:
             os.unlink(name, dir_fd=opened)
-            _sync(opened)
 
     def names(self, folder: str) -> list[str]:
         """Return what lies in a folder, in order; hidden names are drafts."""
@@ -164,12 +176,6 @@ def _check(folder: int, shown: str) -> None:
         raise PermissionError(errno.EPERM, f"{shown} is not a folder that only we may write")
 
 
-def _sync(folder: int) -> None:
-    """Have names outlive a power loss, if the disk lets us: what was done is done without it."""
-    with suppress(OSError):
-        os.fsync(folder)
-
-
 def _sweep(tmp: int, before_us: int) -> None:
     with os.scandir(tmp) as entries:
         for entry in entries:
@@ -183,6 +189,5 @@ def _write(folder: int, name: str, text: bytes) -> None:
     try:
         while text:
             text = text[os.write(fd, text) :]
-        os.fsync(fd)
     finally:
         os.close(fd)

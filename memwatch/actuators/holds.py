@@ -57,6 +57,7 @@ class HoldKeeper:
         self._clock = clock
         self._refusal = refusal
         self._kept: dict[str, Kept] = {}
+        self._unsynced: set[str] = set()
         self.engine_renews: Callable[[], bool] = lambda: True
         """Whether what the engine holds is renewed; else it ends with its lease."""
 
@@ -76,6 +77,7 @@ class HoldKeeper:
         with handing_over("the hold"):
             self._write(name, kept, self._clock.boot_us())
         self._kept[name] = kept
+        self._unsynced.add(name)
         return before.file.id if before and before.file.id != file.id else ""
 
     def release(self, op: HoldOp, chosen: Callable[[str, str], bool]) -> list[str]:
@@ -88,6 +90,7 @@ class HoldKeeper:
             for name, owner, file in list(self._on_disk()):
                 hold_id = file.id if file else ""
                 if parse_hold_name(name) == (owner, op) and chosen(owner, hold_id):
+                    self._unsynced.add(name)
                     with suppress(FileNotFoundError):
                         self._folder.remove(HOLD, name)
                     ours = self._kept.pop(name, None)
@@ -129,6 +132,11 @@ class HoldKeeper:
             ours = replace(file, epoch=epoch if owner == ENGINE else None)
             since_us = self._clock.wall_us()
             self._kept[name] = Kept(owner=owner, file=ours, since_us=since_us, due_m_us=0)
+
+    def take_unsynced(self) -> set[str]:
+        """Return names of what was put or released, to bring to the device, once."""
+        names, self._unsynced = self._unsynced, set()
+        return names
 
     def keep(self, m_us: int) -> tuple[str, ...]:
         """Renew what is due, write again what is gone; returns what people must know."""

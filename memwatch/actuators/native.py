@@ -34,7 +34,7 @@ from memwatch.domain.control import Hold
 from memwatch.domain.errors import MemwatchError
 from memwatch.domain.operations import ENGINE, HOLDS, JOBS, RELEASES
 from memwatch.domain.text import inert
-from memwatch.wal.spool_format import LEASE_US, AgentState, HoldState, is_id
+from memwatch.wal.spool_format import HOLD, LEASE_US, AgentState, HoldState, is_id
 
 FRESH_US = 10_000_000
 """A state older than this says nothing of now: the agent is busy, or gone."""
@@ -197,15 +197,22 @@ class NativeActuator:
         return tuple(holds)
 
     def keep(self, m_us: int) -> tuple[str, ...]:
-        """Renew leases that are due; returns what went wrong or was found changed."""
+        """Renew leases that are due; returns what went wrong or was found changed.
+
+        Holds and releases reach the device here, so that nothing that acts waits for it. A
+        command never does: one that a power loss takes has no agent any more.
+        """
         with self._lock:
             told = self._keeper.keep(m_us)
             state = self._spool.state()
             if state is not None and state.epoch > max(self.epoch, self._outdone_by):
                 self._outdone_by = state.epoch
                 outdone = f"the agent obeyed another guard (epoch {state.epoch}, ours {self.epoch})"
-                return (*told, outdone)
-            return told
+                told = (*told, outdone)
+            unsynced = self._keeper.take_unsynced()
+        for name in unsynced:
+            self._folder.sync(HOLD, name)
+        return told
 
     # -- below: called with the lock held ----------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The operator's side of a control spool: publish commands, take them back, read answers.
 
-A draft is written whole and synced in `tmp/`, then published by link() into `new/`: an existing
+A draft is written whole in `tmp/`, then published by link() into `new/`: an existing
 name fails, nothing is ever replaced. `memwatch.wal.spool_format` says what the files hold.
 Source: D6, R8.
 """

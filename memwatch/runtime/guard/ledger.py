@@ -113,7 +113,9 @@ class Ledger:
                 raise SessionError(refusal)
             request = self._enter(command, own=own is not None, refusal=refusal)
             name, said = request.info.id, members(request)
-        written = self._write(said, sync=True).lsn > 0
+        written = (
+            self._write(said, sync=not by_engine).lsn > 0
+        )  # its decision was synced, or urgent
         if refusal:
             return name
         if not written and by_engine:

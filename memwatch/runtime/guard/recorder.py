@@ -61,17 +61,20 @@ class Recorder:
         return self._log.last_lsn if self._log else 0
 
     def append(self, kind: str, members: dict[str, Any], *, sync: bool = False) -> Record:
-        """Record; returns what was to be written, with lsn 0 while the disk refuses."""
+        """Record; returns what was to be written, with lsn 0 while the disk refuses.
+
+        With `sync` it is on the device when this returns; nobody else waits for that.
+        """
+        record = self._append(kind, members)
+        if not sync or not record.lsn or self._synced():
+            return record
+        if self._full and self.make_room():
+            record = self._append(kind, members)
+            if not record.lsn or self._synced():
+                return record
         with self._lock:
-            now_us, boot_us = self._clock.wall_us(), self._clock.boot_us()
-            lsn = None
-            if self._since_us is None or self._resumed(now_us, boot_us):
-                lsn = self._try(kind, members, sync)
-                if lsn is None and self._full and self.make_room():
-                    lsn = self._try(kind, members, sync)
-                if lsn is None:
-                    self._failed(now_us, boot_us)
-            return Record(lsn or 0, now_us, boot_us, kind, members)
+            self._failed(record.t_us, record.m_us)
+        return Record(0, record.t_us, record.m_us, kind, members)
 
     def heal(self) -> None:
         """Try again when it is time: with nothing to append, nobody else would find out."""
@@ -95,15 +98,40 @@ class Recorder:
             self._why = _words(error)
             self._failed(self._clock.wall_us(), self._clock.boot_us())
 
-    def _try(self, kind: str, members: dict[str, Any], sync: bool) -> int | None:
+    def _append(self, kind: str, members: dict[str, Any]) -> Record:
+        with self._lock:
+            now_us, boot_us = self._clock.wall_us(), self._clock.boot_us()
+            lsn = None
+            if self._since_us is None or self._resumed(now_us, boot_us):
+                lsn = self._try(kind, members)
+                if lsn is None and self._full and self.make_room():
+                    lsn = self._try(kind, members)
+                if lsn is None:
+                    self._failed(now_us, boot_us)
+            return Record(lsn or 0, now_us, boot_us, kind, members)
+
+    def _try(self, kind: str, members: dict[str, Any]) -> int | None:
         try:
             if self._log is None:
                 self._log = self._open()
-            return self._log.append(kind, members, sync=sync)
+            return self._log.append(kind, members)
         except LogError as error:
-            self._why = _words(error)
-            self._full = _is_full(error)
+            self._note(error)
             return None
+
+    def _synced(self) -> bool:
+        """Wait for the device, without the lock: what others append meanwhile does not."""
+        try:
+            if self._log is not None:
+                self._log.sync()
+        except LogError as error:
+            with self._lock:
+                self._note(error)
+            return False
+        return True
+
+    def _note(self, error: LogError) -> None:
+        self._why, self._full = _words(error), _is_full(error)
 
     def _failed(self, now_us: int, boot_us: int) -> None:
         if self._since_us is None:
@@ -114,7 +142,7 @@ class Recorder:
         if boot_us < self._retry_us:
             return False
         gap = {"from_us": self._since_us, "until_us": now_us, "why": self._why}
-        lsn = self._try("gap", gap, False)
+        lsn = self._try("gap", gap)
         if lsn is None:
             self._failed(now_us, boot_us)
             return False

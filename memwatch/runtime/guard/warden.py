@@ -3,7 +3,8 @@
 It is woken by each look at the process tree, by answers of the agent, and once a second. What is
 decided is in `guard.wal` before anything is sent. A tick that asks for something and cannot be
 written down did not happen: it is made again from the facts of the next one, and nothing is done
-meanwhile. Source: R8 to R10; control, F42, F46.
+meanwhile. In an emergency nothing waits for the device: a record that is written outlives the
+guard, and one that a power loss takes has no agent any more. Source: R8 to R10; control, F42, F46.
 """
 
 from __future__ import annotations
@@ -165,8 +166,10 @@ class Warden:
         now = Now(self._clock.wall_us(), self._clock.boot_us())
         facts, policy = self._facts(now)
         state, decisions = tick(self._state, facts, policy, now)
-        sends = any(_is_sent(decision) for decision in decisions)
-        records = self._write(state, decisions, sync=sends)
+        asks = [decision for decision in decisions if _is_sent(decision)]
+        sends = bool(asks)
+        gentle = sends and all(rank(one.level) < rank("emergency") for one in asks)
+        records = self._write(state, decisions, sync=gentle)
         written = all(record.lsn for record in records)
         self.unwritten = "" if written or not sends else self._recorder.why
         if written or not sends:
@@ -184,12 +187,13 @@ class Warden:
     ) -> list[Record]:
         """Write the decisions, then what is remembered; returns the records.
 
-        The last one is synced where something is sent, and with it those before.
+        With `sync` the last one is on the device, and with it those before.
         """
         append = self._recorder.append
         records = [append(*record) for decision in decisions for record in _records(decision)]
         due = self._clock.boot_us() >= self._state_due_us
-        if sync or due or state.durable_changed(self._written):
+        sends = any(_is_sent(decision) for decision in decisions)
+        if sends or due or state.durable_changed(self._written):
             records.append(self._keep_state(state, sync=sync))
         return records
 
