@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memwatch.agent.files import SYSTEM_FILES
+from memwatch.cli.asking import status_of
+from memwatch.cli.engine_text import will_text
 from memwatch.cli.policy_text import as_json, as_text
 from memwatch.config.load import load_profile, named_profile
 from memwatch.config.locations import run_home
@@ -28,6 +30,7 @@ from memwatch.domain.operations import HOLDS
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock, LockHeldError, holder
 from memwatch.ingest.open_run import open_run
+from memwatch.runtime.runs.attach import Attachment
 from memwatch.runtime.runs.target import GUARD_LOCK, newest, resolve, run_key
 
 _VERBS = ("check", "set", "unset", "edit")
@@ -127,8 +130,20 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(as_json(subject.name, subject.profile.name, book, options.phase)))
     else:
-        print(as_text(subject.name, subject.profile.name, book, options.phase, subject.notes))
+        notes = (*subject.notes, *_said_by_a_person(subject))
+        print(as_text(subject.name, subject.profile.name, book, options.phase, notes))
     return 0
+
+
+def _said_by_a_person(subject: _Subject) -> Iterator[str]:
+    """Tell what goes before the policy's own `mode` and `allow`, as the guard says."""
+    if subject.run_dir is None:
+        return
+    status = status_of(Attachment(subject.run_dir))
+    engine = status.get("engine") or {}
+    if engine.get("asked"):
+        by = inert(str(engine.get("by") or "a person"), 40)
+        yield f"mode and allow are what {by} said, not the policy's: {will_text(status)}"
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -218,7 +218,7 @@ def test_the_plan_that_waits_is_meant(memwatch: Command, hub: FakeHub, run_dir: 
         ("abort", "", {"experiment": None}, "none was in progress any more, nothing is aborted ("),
     ],
 )
-def test_what_was_not_there_is_not_said_to_be_ended(  # noqa: PLR0913, PLR0917 - two fixtures of four
+def test_what_was_not_there_is_not_said_to_be_ended(  # noqa: PLR0917 - two fixtures
     memwatch: Command,
     hub: FakeHub,
     run_dir: Path,

@@ -51,6 +51,16 @@ def test_a_changed_policy_is_taken_over_while_the_guard_runs(stage: Stage) -> No
     assert shown["values"]["thresholds.warn"] == {"value": 0.62, "source": f"{path} line 1"}
 
 
+def test_a_mode_that_a_person_gave_is_not_hidden_behind_the_policys(stage: Stage) -> None:
+    puppet = stage.puppet()
+    stage.guard(puppet.run_dir)
+    run = str(puppet.run_dir)
+    assert "said, not the policy's" not in stage.cli("policy", run).stdout
+    assert stage.cli("ctl", run, "mode", "act").returncode == 0
+    page = stage.cli("policy", run).stdout
+    assert "note: mode and allow are what ctl said, not the policy's: WILL ACT (" in page
+
+
 def test_a_run_that_nobody_watches_is_shown_by_its_policy(stage: Stage) -> None:
     puppet = stage.puppet()
     run = str(puppet.run_dir)
