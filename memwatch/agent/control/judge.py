@@ -10,6 +10,7 @@ from msgspec import Struct
 from memwatch.agent.context import Context
 from memwatch.agent.control.operation import Later, Operation
 from memwatch.domain.command import FINAL_STATES
+from memwatch.domain.operations import ENGINE
 from memwatch.wal.spool_format import Ack, CommandFile
 
 UNKNOWN = Operation(run=lambda _: {})
@@ -76,7 +77,9 @@ class Judge:
                 return f"precondition: {name} is {facts[name]}, not {wanted}"
         if job.operation.this_experiment:
             if job.experiment is None:
-                return "no experiment is in progress"
+                # The engine means memory, not an experiment: what is left to do is to save (R8).
+                by_engine = job.command.by.origin == ENGINE
+                return "" if by_engine else "no experiment is in progress"
             if self._context.experiment not in (job.experiment, None):
                 return f"experiment {job.experiment}, which it meant, has ended"
         return ""
