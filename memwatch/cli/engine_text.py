@@ -19,10 +19,16 @@ def will_text(status: Status) -> str:
     'WILL NOT ACT (shadow)'
     >>> will_text({"engine": {"mode": "shadow", "will": "WILL NOT ACT (STOP file)", "until_us": 1}})
     'WILL NOT ACT (STOP file)'
+    >>> few = {"allow": ["pause"], "policy_allow": ["pause", "purge"]}
+    >>> will_text({"engine": {"mode": "act", "will": "WILL ACT (intervene)", **few}})
+    'WILL ACT (intervene), only by pause'
     """
     engine = _engine(status)
     said = inert(str(engine.get("will") or ""), 100)
     line = said or f"WILL NOT ACT ({inert(str(engine.get('mode') or 'off'), 20)})"
+    allow, may = engine.get("allow") or (), engine.get("policy_allow") or ()
+    if line.startswith("WILL ACT") and not set(may) <= set(allow):
+        line += f", only by {', '.join(inert(str(op), 30).replace('_', ' ') for op in allow)}"
     until_us = engine.get("until_us")
     if isinstance(until_us, int) and (line.startswith("WILL ACT") or engine.get("mode") == "ask"):
         line += f" until {local_time_text(until_us, '%a %H:%M')}"
