@@ -238,8 +238,13 @@ def _engine(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
         return
     for slot in engine.open_breakers:
         which = inert(slot, 60)
-        text = f"plans of {which} had no effect: none is made again until you reset the engine"
-        yield _Finding(f"breaker.{which}", "error", text)
+        text = (
+            f"plans of {which} had no effect: none is made again until it was normal for a while "
+            "or you reset the engine"
+        )
+        # A run that lives at warn wakes nobody: what is left there is only not tried again.
+        gentle = which.rpartition(" ")[2] == "warn"
+        yield _Finding(f"breaker.{which}", "notice" if gentle else "error", text)
     plan = engine.plan
     if plan is not None and plan.state == "proposed" and not plan.dry and engine.mode == "ask":
         text = inert(f"a plan waits for you ({plan.level}): {plan.why}", 200)

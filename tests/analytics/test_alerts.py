@@ -161,6 +161,12 @@ def proposed(name: str, **members: Any) -> EngineInfo:
 HELD = Hold(id="h", op="read_only", owner="engine", effective=True)
 
 
+def test_a_run_that_lives_at_warn_wakes_nobody_when_nothing_helps_there() -> None:
+    open_ones = ("warn", "tier:recent warn", "intervene", "emergency")
+    raised, _ = Watch().see(snapshot(engine=EngineInfo(open_breakers=open_ones)))
+    assert [alert.severity for alert in raised] == ["notice", "notice", "error", "error"]
+
+
 @pytest.mark.parametrize(
     ("members", "keys"),
     [
