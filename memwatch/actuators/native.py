@@ -253,7 +253,7 @@ class NativeActuator:
     def _nothing_held(self, command: Command, now: list[HoldState]) -> None:
         others = [inert(one.owner, 40) for one in now]
         if command.origin != ENGINE and others:
-            raise MemwatchError(f"held by {', '.join(others)}, not by {owner_of(command)}: name it")
+            raise MemwatchError(f"held by {', '.join(others)}, not by {owner_of(command)}")
         self._tell(command.id, "done", "nothing held it")
 
     def _pinned(self, command: Command) -> Command:

@@ -10,6 +10,7 @@ from typing import Any
 
 from memwatch.cli.engine_text import will_text
 from memwatch.domain.command import FINAL_STATES, CommandInfo
+from memwatch.domain.operations import RELEASES
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
 
@@ -40,7 +41,9 @@ def answer_line(known: CommandInfo, action: str, shown: str, status: Status) -> 
     took = duration_text(max(known.changed_us - known.asked_us, 0) / 1e6)
     if known.state != "done":
         detail = inert(known.detail, 160) or _NO_DETAIL.get(known.state, "no reason was given")
-        return f"{action} {known.state}: {detail}"
+        others = known.op in RELEASES and known.state == "failed"
+        do = f"; memwatch ctl {shown} {action} --all releases whatever holds it" if others else ""
+        return f"{action} {known.state}: {detail}{do}"
     if known.op.startswith("engine."):
         return _engine(known, status)
     head, _, tail = _done(known, shown).partition("; ")

@@ -232,6 +232,16 @@ def test_what_was_not_there_is_not_said_to_be_ended(  # noqa: PLR0917 - two fixt
     assert done.stdout.startswith(said)
 
 
+def test_what_only_others_hold_is_released_by_saying_so(
+    memwatch: Command, hub: FakeHub, run_dir: Path
+) -> None:
+    hub.answers = [("failed", "held by engine, not by ctl", {})]
+    done = memwatch("ctl", str(run_dir), "read-write")
+    assert done.returncode == 1
+    assert "held by engine, not by ctl; memwatch ctl " in done.stderr
+    assert " read-write --all releases whatever holds it" in done.stderr
+
+
 def test_resumed_but_held_by_somebody_else(memwatch: Command, hub: FakeHub, run_dir: Path) -> None:
     hub.change(holds=(Hold(id="h", op="pause", owner="engine", effective=True),))
     done = memwatch("ctl", str(run_dir), "resume")
