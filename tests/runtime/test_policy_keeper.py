@@ -50,7 +50,8 @@ def test_a_change_is_taken_over_and_named(bench: Bench) -> None:
     told = bench.look()
     assert told is not None
     assert told["error"] == ""
-    assert told["changed"] == ["thresholds.intervene", "phases.verification.thresholds.intervene"]
+    named = ("thresholds.intervene", "exit.intervene")  # the exit follows a threshold that was set
+    assert told["changed"] == [*named, *(f"phases.verification.{name}" for name in named)]
     assert bench.keeper.of(None).thresholds.intervene == 0.8
     bench.file.unlink()
     assert bench.look() is not None
