@@ -101,6 +101,9 @@ class EngineState(Struct, frozen=True, kw_only=True, omit_defaults=True):
         ends unknown, and what latches (levels, breakers, holds, the soft limit) stays.
         """
         state = msgspec.convert(raw, cls)
+        plan = state.plan
+        if plan is not None and not 0 <= plan.at <= len(plan.steps):
+            raise msgspec.ValidationError("a plan is behind its last step")
         return state if same_boot else state.rebased()
 
     def rebased(self) -> EngineState:

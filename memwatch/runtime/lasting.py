@@ -25,6 +25,7 @@ def lasting(
     stop: threading.Event,
     tell: Tell,
     first_s: float = FIRST_S,
+    longest_s: float = LONGEST_S,
 ) -> None:
     """Run `loop` until it returns; when it raises, say so, wait, and run it again.
 
@@ -38,7 +39,7 @@ def lasting(
             loop()
         except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
             traceback.print_exc()  # into guard.log
-            if time.monotonic() - began > LONGEST_S:
+            if time.monotonic() - began > longest_s:
                 wait_s = first_s
             why = f"{type(error).__name__}: {error}"
             tell(f"{what} failed, tried again in {duration_text(wait_s)} ({why})")
@@ -46,4 +47,4 @@ def lasting(
             return
         if stop.wait(wait_s):
             return
-        wait_s = min(wait_s * 2, LONGEST_S)
+        wait_s = min(wait_s * 2, longest_s)

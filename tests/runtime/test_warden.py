@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.level import EngineMode
 from memwatch.domain.record import Record
 from memwatch.engine.facts import Facts, Now, ResourceFacts
+from memwatch.engine.tick import tick
 from memwatch.ingest.tailer import LogTailer
 from memwatch.runtime.guard.recorder import RETRY_US, Recorder
 from memwatch.runtime.guard.warden import Warden
@@ -201,6 +203,29 @@ def test_a_state_that_cannot_be_read_begins_anew_and_is_said(bench: Bench, state
     assert "begin anew" in bench.warden.restore([record])
     bench.look()
     assert bench.warden.level == "normal"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_engine_that_stumbles_over_what_it_remembers_goes_on_without_it(
+    bench: Bench, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until_sent(bench)
+    left = [times]
+
+    def stumbling(*given: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise IndexError
+        return tick(*given)
+
+    monkeypatch.setattr("memwatch.runtime.guard.warden.tick", stumbling)
+    for _ in range(times):
+        with pytest.raises(IndexError):
+            bench.look()
+    bench.look(900.0)
+    assert bench.warden.standing is not None
+    assert bench.warden.standing.plan is not None
+    assert bench.warden.standing.plan.level == "emergency"
 
 
 def test_it_looks_more_often_the_higher_the_level(bench: Bench) -> None:

@@ -32,6 +32,8 @@ from memwatch.runtime.lasting import lasting
 from memwatch.wal.codec import OWN_MEMBERS
 
 _PERIOD_S = 1.0
+_LONGEST_S = 10.0
+"""An engine that fails again and again is tried again this often: an emergency waits no longer."""
 _STATE_US = 600_000_000
 """The state is written down at least this often: a guard's start looks back a bounded time."""
 _NEAR_S = 300.0
@@ -63,6 +65,7 @@ class Warden:
         self._state = EngineState()
         self._written = EngineState()
         self._state_due_us = 0
+        self._stumbled = False
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memwatch-warden", daemon=True)
@@ -139,7 +142,8 @@ class Warden:
         self._wake.set()
 
     def _run(self) -> None:
-        lasting("the engine", self._follow, self._stop, self.on_failure)
+        told = self.on_failure
+        lasting("the engine", self._follow, self._stop, told, longest_s=_LONGEST_S)
 
     def _follow(self) -> None:
         while not self._stop.is_set():
@@ -165,7 +169,7 @@ class Warden:
         """Decide once, and carry out what was decided."""
         now = Now(self._clock.wall_us(), self._clock.boot_us())
         facts, policy = self._facts(now)
-        state, decisions = tick(self._state, facts, policy, now)
+        state, decisions = self._decide(facts, policy, now)
         asks = [decision for decision in decisions if _is_sent(decision)]
         sends = bool(asks)
         gentle = sends and all(rank(one.level) < rank("emergency") for one in asks)
@@ -181,6 +185,19 @@ class Warden:
         self.standing = standing(state, facts, policy, now)
         self.period_s = _period_s(self.level, facts)
         self.on_news()
+
+    def _decide(
+        self, facts: Facts, policy: Policy, now: Now
+    ) -> tuple[EngineState, tuple[Decision, ...]]:
+        """Decide; what it remembers may be what it stumbles over, so it goes on with less of it."""
+        try:
+            decided = tick(self._state, facts, policy, now)
+        except Exception:
+            self._state = EngineState() if self._stumbled else self._state.rebased()
+            self._stumbled = True
+            raise
+        self._stumbled = False
+        return decided
 
     def _write(
         self, state: EngineState, decisions: tuple[Decision, ...], *, sync: bool
