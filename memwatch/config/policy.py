@@ -79,7 +79,9 @@ class SoftLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     step_s: float = 600.0
     """At most one step in this time, up or down; the first one is at once."""
     relax_share: float = 0.25
-    """It rises again once growth stayed under this share of what lowered it, for two windows."""
+    """It rises again once growth stayed under this share of what lowered it …"""
+    relax_windows: int = 2
+    """… for so many times `window_s`."""
 
 
 class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +91,13 @@ class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     args: dict[str, Any] = {}
     patience_s: float = 30.0
     """The plan goes on without an answer after this time."""
+
+
+CHECKPOINT: Final = Action(op="checkpoint", args={"kind": "incremental"})
+PURGE_EXPIRED: Final = Action(op="purge", args={"how": "expired"})
+ABORT: Final = Action(op="abort_experiment", args={"save": "best_effort"}, patience_s=15.0)
+RECLAIM_ALL: Final = (Action(op="purge", args={"how": "reclaim"}), Action(op="reclaim"))
+"""Memory is reclaimed fully (R8)."""
 
 
 class LevelRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,11 +112,7 @@ class LevelRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def _warn() -> LevelRule:
     return LevelRule(
-        steps=(
-            Action(op="checkpoint", args={"kind": "incremental"}),
-            Action(op="purge", args={"how": "expired"}),
-        ),
-        escalate=(Action(op="purge"), Action(op="reclaim")),
+        steps=(CHECKPOINT, PURGE_EXPIRED), escalate=(Action(op="purge"), Action(op="reclaim"))
     )
 
 
@@ -118,30 +123,20 @@ def _intervene() -> LevelRule:
             Action(op="checkpoint", args={"kind": "experiment"}, patience_s=60.0),
             Action(op="purge", args={"tier": "history", "how": "compress"}),
         ),
-        escalate=(Action(op="purge", args={"how": "reclaim"}), Action(op="reclaim")),
+        escalate=RECLAIM_ALL,
     )
 
 
 def _emergency() -> LevelRule:
     return LevelRule(
-        steps=(
-            Action(op="abort_experiment", args={"save": "best_effort"}, patience_s=15.0),
-            Action(op="pause", patience_s=5.0),
-            Action(op="purge", args={"how": "reclaim"}),
-            Action(op="reclaim"),
-        ),
+        steps=(ABORT, Action(op="pause", patience_s=5.0), *RECLAIM_ALL),
         cooldown_s=120.0,
     )
 
 
 def _hard() -> LevelRule:
     return LevelRule(
-        steps=(
-            Action(op="read_only", patience_s=5.0),
-            Action(op="abort_experiment", args={"save": "best_effort"}, patience_s=15.0),
-            Action(op="purge", args={"how": "reclaim"}),
-            Action(op="reclaim"),
-        ),
+        steps=(Action(op="read_only", patience_s=5.0), ABORT, *RECLAIM_ALL),
         cooldown_s=300.0,
     )
 
@@ -158,6 +153,8 @@ class Levels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Outlook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Acting on time, not level: a checkpoint while it fits and while there is time."""
 
+    steps: tuple[Action, ...] = (CHECKPOINT, PURGE_EXPIRED)
+    """What is done then; an empty list: nothing."""
     checkpoint_factor: float = 2.0
     """Times the p95 of past checkpoint durations …"""
     sample_factor: float = 3.0
@@ -170,6 +167,8 @@ class Outlook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """With less room than so many times the memory that a checkpoint takes, likewise."""
     reserve_share: float = 0.25
     """That memory, as a share of usage, until it was measured. Only judged while usage grows."""
+    apart_s: float = 60.0
+    """One in half of the time that is left, and never two nearer than this."""
 
 
 class Measure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -191,8 +190,10 @@ class Pause(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """It ends by itself so long after the guard died."""
     longest_s: float = 1800.0
     """A pause that did not bring usage under the exit level by then does not help."""
+    relief: tuple[Action, ...] = RECLAIM_ALL
+    """What is tried once more then."""
     then: Literal["release", "abort", "keep"] = "release"
-    """What is done then, after reclaiming once more; it is always shouted. After an emergency the
+    """What is done when that did not help either; it is always shouted. After an emergency the
     pause stays whatever is said here: the next experiment starts only under warn (R8)."""
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from memwatch.config.policy import Action, Levels, Policy
 from memwatch.config.yaml_file import nearest
+from memwatch.domain.level import PLANNED
 from memwatch.domain.operations import CHECKPOINT_KINDS, OPERATIONS, PURGE_HOWS
 from memwatch.domain.text import inert
 
@@ -41,9 +42,8 @@ _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     "grace_us": (int, "a number of microseconds"),
 }
 
-_LEVELS = ("warn", "intervene", "emergency", "hard")
 _RISING = (
-    tuple(f"thresholds.{level}" for level in _LEVELS),
+    tuple(f"thresholds.{level}" for level in PLANNED),
     ("pressure.full_intervene", "pressure.full_emergency"),
     *((f"exit.{level}", f"thresholds.{level}") for level in ("warn", "intervene", "emergency")),
 )
@@ -67,7 +67,7 @@ _SHARES = re.compile(
 )
 _ABOVE_ZERO = re.compile(
     r"limit_bytes|(thresholds|exit)\.(warn|intervene|emergency|hard)|.*\.patience_s|ask_s"
-    r"|enter\.samples|soft\.(growth_.*|window_s|forecast\[\d+\]\.under_s)|breaker\.after"
+    r"|enter\.samples|soft\.(growth_.*|window_s|relax_windows|forecast\[\d+\]\.under_s)|breaker\.after"
     rf"|pause\.longest_s|pressure\.(some|full_.*)|{_RESOURCE})",
     re.DOTALL,
 )
@@ -83,14 +83,14 @@ class Wrong(NamedTuple):
     text: str
 
 
-class Origins(Protocol):
-    """Who said what."""
+class Said(Protocol):
+    """What files said."""
 
     def said(self, key: str) -> bool:
         """Return whether a file says this key; the built-in policy does not count."""
 
 
-def wrongs(policy: Policy, origins: Origins, ops: Collection[str] | None) -> Iterator[Wrong]:
+def wrongs(policy: Policy, origins: Said, ops: Collection[str] | None) -> Iterator[Wrong]:
     """Yield everything wrong with a complete policy.
 
     `ops` is what the agent takes, holds included; None where that is not known.
@@ -106,10 +106,12 @@ def wrongs(policy: Policy, origins: Origins, ops: Collection[str] | None) -> Ite
 
 def steps_of(policy: Policy) -> Iterator[tuple[str, tuple[Action, ...]]]:
     """Yield each list of steps with its key."""
+    yield "outlook.steps", policy.outlook.steps
+    yield "pause.relief", policy.pause.relief
     rules = {"levels": policy.levels}
     rules |= {f"resources.{name}.levels": rule.levels for name, rule in policy.resources.items()}
     for key, levels in rules.items():
-        for level in _LEVELS:
+        for level in PLANNED:
             rule = getattr(levels, level)
             yield f"{key}.{level}.steps", rule.steps
             yield f"{key}.{level}.escalate", rule.escalate
@@ -140,7 +142,7 @@ def _of_keep(key: str, name: str, value: float) -> str | None:
     return None
 
 
-def _order(numbers: Mapping[str, float], origins: Origins) -> Iterator[Wrong]:
+def _order(numbers: Mapping[str, float], origins: Said) -> Iterator[Wrong]:
     def shown(key: str) -> str:
         return f"{key} ({numbers[key]:g}{'' if origins.said(key) else ', the default'})"
 
@@ -161,7 +163,7 @@ def _order(numbers: Mapping[str, float], origins: Origins) -> Iterator[Wrong]:
             yield Wrong((low, high), text)
 
 
-def _operations(policy: Policy, origins: Origins, ops: Collection[str] | None) -> Iterator[Wrong]:
+def _operations(policy: Policy, origins: Said, ops: Collection[str] | None) -> Iterator[Wrong]:
     yield from _allowed(policy, origins, ops)
     for key, steps in steps_of(policy):
         for place, step in enumerate(steps):
@@ -186,7 +188,7 @@ def _operations(policy: Policy, origins: Origins, ops: Collection[str] | None) -
             yield Wrong((key, f"{head}.steps"), text)
 
 
-def _allowed(policy: Policy, origins: Origins, ops: Collection[str] | None) -> Iterator[Wrong]:
+def _allowed(policy: Policy, origins: Said, ops: Collection[str] | None) -> Iterator[Wrong]:
     for place, op in enumerate(policy.allow):
         key = f"allow[{place}]"
         if op not in OPERATIONS:
@@ -248,7 +250,7 @@ def _resources(policy: Policy) -> Iterator[Wrong]:
         if given and rule.exit_points >= given[0][1]:
             text = f"{at}.exit_points ({rule.exit_points:g}) must be below {at}.{given[0][0]}"
             yield Wrong((f"{at}.exit_points", f"{at}.{given[0][0]}"), text)
-        for level in _LEVELS:
+        for level in PLANNED:
             if getattr(rule.levels, level).steps and level not in dict(given):
                 key = f"{at}.levels.{level}.steps"
                 need = f"set {at}.{level}" if level != "hard" else "only memory has a hard limit"

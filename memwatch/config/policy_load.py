@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from msgspec import Struct, convert, structs, to_builtins
 
 from memwatch.config.locations import config_dir
-from memwatch.config.policy import PHASES, Action, LevelRule, Levels, PhasePolicy, Policy
+from memwatch.config.policy import PHASES, PhasePolicy, Policy
 from memwatch.config.policy_check import steps_of, wrongs
 from memwatch.config.policy_file import PolicyFile, Stamp, stamp_of
 from memwatch.config.policy_layers import (
@@ -37,6 +37,7 @@ from memwatch.config.policy_layers import (
     run_layer,
     text_layer,
 )
+from memwatch.config.policy_unsaid import LEADS, followed, settled
 from memwatch.config.schema import Profile
 from memwatch.config.settings import CONFIG_FILE, Settings
 from memwatch.config.shape import leaves, overlaid
@@ -49,12 +50,6 @@ SET_FILE = "policy.yaml"
 """What `memwatch policy set` wrote for a run, in what the guard keeps of it."""
 
 _MOST_TOLD = 3
-_LEADS = {
-    "warn": "thresholds.warn",
-    "intervene": "thresholds.intervene",
-    "emergency": "thresholds.warn",
-}
-"""Thresholds that exit shares follow where they are not said."""
 _PHASE_WIDTH = 20
 """A phase is known by so many characters of its name (analytics.run_state)."""
 
@@ -203,7 +198,7 @@ def _combined(profile: Profile, layers: Sequence[Layer], ops: Collection[str] | 
     base = _judged(values, origins, "", ops, missing)
     phases: dict[str, Policy] = {}
     sources = {key: origins.source(key) for key, _ in leaves(values, Policy)}
-    sources |= {f"exit.{level}": f"by {_LEADS[level]}" for level in _followed(base, origins)}
+    sources |= {f"exit.{level}": f"by {LEADS[level]}" for level in followed(base, origins)}
     for name in {**PHASES, **of_phases}:
         usual = _given_way(PHASES.get(name, {}), origins)
         own = overlaid(usual, of_phases.get(name) or {}, PhasePolicy)
@@ -215,8 +210,8 @@ def _combined(profile: Profile, layers: Sequence[Layer], ops: Collection[str] | 
                 f"{below}{key}": origins.source(f"{below}{key}") for key, _ in leaves(own, Policy)
             }
             sources |= {
-                f"{below}exit.{level}": f"by {_LEADS[level]}"
-                for level, end in _followed(phases[name], _OfPhase(origins, below)).items()
+                f"{below}exit.{level}": f"by {LEADS[level]}"
+                for level, end in followed(phases[name], _OfPhase(origins, below)).items()
                 if end != getattr(base.exit, level)
             }
     used = tuple(layer.tree.where for layer in layers)
@@ -234,12 +229,6 @@ def _given_way(usual: Mapping[str, Any], origins: Origins, below: str = "") -> d
         elif not origins.said(key):
             kept[name] = value
     return kept
-
-
-class _Said(Protocol):
-    """Whether any file says a key."""
-
-    def said(self, key: str) -> bool: ...
 
 
 class _OfPhase(NamedTuple):
@@ -265,7 +254,7 @@ def _judged(
 ) -> Policy:
     """Return a complete policy; raises ConfigError that says what is wrong, with lines."""
     seen = _OfPhase(origins, below)
-    policy = _settled(convert(values, Policy), seen, ops, missing)
+    policy = settled(convert(values, Policy), seen, ops, missing)
     found = list(wrongs(policy, seen, ops))
     if not found:
         return policy
@@ -279,55 +268,6 @@ def _judged(
     words = [text if where == first else f"{where} {text}" for where, text in told]
     words += [f"{rest} more"] * bool(rest)
     raise ConfigError(inert(f"{first} {'; '.join(words)}", 900))
-
-
-def _settled(
-    policy: Policy, seen: _OfPhase, ops: Collection[str] | None, missing: dict[str, str]
-) -> Policy:
-    """Return a policy without what nobody said and what cannot be.
-
-    That is operations that the agent lacks, and what would be tried after no steps at all.
-    """
-
-    def kept(named: Iterable[str], key: str) -> set[str]:
-        lacking = set() if ops is None or seen.said(key) else set(named).difference(ops)
-        missing.update({op: f"this agent has no {op}" for op in sorted(lacking)})
-        return set(named) - lacking
-
-    def kept_steps(key: str, steps: tuple[Action, ...]) -> tuple[Action, ...]:
-        left = kept([step.op for step in steps], key)
-        return tuple(step for step in steps if step.op in left)
-
-    rules = {}
-    for level in Levels.__struct_fields__:
-        rule: LevelRule = getattr(policy.levels, level)
-        key = f"levels.{level}.escalate"
-        steps = kept_steps(f"levels.{level}.steps", rule.steps)
-        escalate = kept_steps(key, rule.escalate) if steps or seen.said(key) else ()
-        rules[level] = structs.replace(rule, steps=steps, escalate=escalate)
-    left = kept(policy.allow, "allow")
-    allow = tuple(op for op in policy.allow if op in left)
-    leave = structs.replace(policy.exit, **_followed(policy, seen))
-    return structs.replace(policy, levels=Levels(**rules), allow=allow, exit=leave)
-
-
-def _followed(policy: Policy, seen: _Said) -> dict[str, float]:
-    """Return exit shares that nobody said: they go where the thresholds that were said go.
-
-    An emergency is over under warn (R8), the others end as far below as built in.
-    """
-    at, usual = policy.thresholds, Policy()
-    gap = usual.thresholds.warn - usual.exit.warn
-    ends = {
-        "warn": max(round(at.warn - gap, 6), at.warn / 2),
-        "intervene": max(round(at.intervene - gap, 6), at.intervene / 2),
-        "emergency": at.warn,
-    }
-    return {
-        level: end
-        for level, end in ends.items()
-        if not seen.said(f"exit.{level}") and seen.said(_LEADS[level])
-    }
 
 
 def _strange_tiers(profile: Profile, book: PolicyBook) -> list[str]:

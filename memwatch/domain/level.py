@@ -9,6 +9,8 @@ Level = Literal["normal", "warn", "intervene", "emergency", "hard"]
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 """From low to high."""
+PLANNED: Final = LEVELS[1:]
+"""Levels that something is done about, from low to high."""
 
 EngineMode = Literal["off", "observe", "shadow", "ask", "act"]
 """off: nothing is judged · observe: levels only · shadow: plans are made and not sent · ask: a

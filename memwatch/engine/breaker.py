@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from memwatch.domain.level import Level
+from memwatch.domain.level import PLANNED, Level
 from memwatch.domain.plan import Plan
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn, slot
@@ -77,7 +77,7 @@ def _calm(state: EngineState, turn: Turn, key: str) -> bool:
 def parts(key: str) -> tuple[str, Level]:
     """Split a slot into resource and level."""
     resource, _, level = key.rpartition(" ")
-    for known in ("warn", "intervene", "emergency", "hard"):
+    for known in PLANNED:
         if level == known:
             return resource or "memory", known
     return resource, "normal"

@@ -9,8 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from memwatch.config.policy import LevelRule, Policy
-from memwatch.domain.level import Level, rank
-from memwatch.engine.levels import PLANNED
+from memwatch.domain.level import PLANNED, Level, rank
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import slot
 

@@ -12,6 +12,7 @@ from memwatch.domain.plan import Effect, Plan
 from memwatch.domain.units import bytes_text, duration_text
 from memwatch.engine import breaker, cooldown, flight, judge, plans
 from memwatch.engine.explain import points_text
+from memwatch.engine.levels import is_gentle
 from memwatch.engine.state import EngineState
 from memwatch.engine.trend import falling
 from memwatch.engine.turn import Turn, known
@@ -86,9 +87,7 @@ def _escalated(state: EngineState, turn: Turn, plan: Plan, why: str) -> EngineSt
     if not rule.escalate or not lasts or plan.rule != plans.path_of(plan.resource, plan.level):
         return state
     resource = turn.resources.get(plan.resource)
-    if resource is None or (
-        plan.level in ("warn", "intervene") and falling(resource, turn.policy.measure)
-    ):
+    if resource is None or (is_gentle(plan.level) and falling(resource, turn.policy.measure)):
         return state
     path = f"{plan.rule}.escalate"
     made = plans.compose(turn, plans.Call(plan.level, path, why, rule.escalate, plan.resource))

@@ -13,6 +13,7 @@ from memwatch.domain.command import FINAL_STATES, CommandState
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.units import duration_text
 from memwatch.engine import cooldown, judge
+from memwatch.engine.levels import is_gentle
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn
 
@@ -20,7 +21,6 @@ AGAIN_S = 2.0
 """A request that the ledger does not know after this time was lost, and is handed over again."""
 FREEING = frozenset({"purge", "reclaim", "compact", "abort_experiment", "end_run", "retain"})
 """Operations that are meant to free memory: without one there is nothing to measure."""
-_GENTLE = ("warn", "intervene")
 
 
 def begin(state: EngineState, turn: Turn, plan: Plan) -> EngineState:
@@ -178,7 +178,7 @@ def _passed(plan: Plan, turn: Turn) -> Plan:
 
 def _may_ask(turn: Turn, plan: Plan) -> bool:
     """Say whether to ask now: a gentle plan does not while usage is not known."""
-    return plan.level not in _GENTLE or turn.fresh(turn.resources.get(plan.resource))
+    return not is_gentle(plan.level) or turn.fresh(turn.resources.get(plan.resource))
 
 
 def _ask(turn: Turn, plan: Plan) -> Plan:
@@ -241,7 +241,7 @@ def _recovered(state: EngineState, turn: Turn, plan: Plan) -> str:
     Judged on the newest measurement just before each step. An emergency is carried through: R8
     wants its memory reclaimed fully.
     """
-    if plan.level not in _GENTLE or plan.rule.startswith(("outlook.", "pause.")):
+    if not is_gentle(plan.level) or plan.rule.startswith(("outlook.", "pause.")):
         return ""
     under = judge.under_exit(state, turn, plan.resource, plan.level)
     return f"recovered: {under}; the rest is not needed" if under else ""

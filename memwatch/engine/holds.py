@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from memwatch.config.policy import Action
+from memwatch.config.policy import ABORT, Action
 from memwatch.domain.control import Hold
 from memwatch.domain.level import Level, rank
 from memwatch.domain.operations import ENGINE
 from memwatch.domain.units import duration_text
 from memwatch.engine import cooldown, flight, judge, plans
+from memwatch.engine.levels import is_gentle
 from memwatch.engine.state import EngineState, PauseStage, PauseState
 from memwatch.engine.turn import Turn
 
 _ASK_AGAIN_S = 10.0
-_RELIEF = (Action(op="purge", args={"how": "reclaim"}), Action(op="reclaim"))
-_ABORT = (Action(op="abort_experiment", args={"save": "best_effort"}, patience_s=15.0),)
 
 
 def mind(state: EngineState, turn: Turn) -> EngineState:
@@ -105,13 +104,13 @@ def _mind_length(state: EngineState, turn: Turn, pause: PauseState) -> EngineSta
         why = f"{lasted} (pause.longest_s), {still}: reclaiming once more, then {rule.then}"
         turn.say("shout", why, "pause.longest_s", level=pause.level, resource=pause.resource)
         state = _at_stage(state, pause, "relief")
-        return _plan(state, turn, pause, _RELIEF, "pause.longest_s", why)
+        return _plan(state, turn, pause, rule.relief, "pause.longest_s", why)
     if _helped(state, pause, rule.longest_s):
         again = replace(pause, stage="helps", since_m_us=turn.now.m_us)
         return replace(state, pause=again)  # it moves: another whole length before giving up
     if pause.stage == "relief" and rule.then == "abort":
         why = f"{lasted}, {still} after reclaiming: abort (pause.then)"
-        return _plan(_at_stage(state, pause, "abort"), turn, pause, _ABORT, "pause.then", why)
+        return _plan(_at_stage(state, pause, "abort"), turn, pause, (ABORT,), "pause.then", why)
     return _give_up(state, turn, pause, f"{lasted}, {still} after reclaiming")
 
 
@@ -123,7 +122,7 @@ def _helped(state: EngineState, pause: PauseState, longest_s: float) -> bool:
 
 def _give_up(state: EngineState, turn: Turn, pause: PauseState, why: str) -> EngineState:
     level, resource = pause.level, pause.resource
-    after_emergency = rank(level) >= rank("emergency")
+    after_emergency = not is_gentle(level)
     if after_emergency or turn.policy.pause.then == "keep":
         because = "after an emergency nothing begins over warn" if after_emergency else "pause.then"
         why += f": it stays until a person ends it ({because})"

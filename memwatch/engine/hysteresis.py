@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memwatch.config.policy import Enter, Exit
-from memwatch.domain.level import Level, rank
-from memwatch.engine.levels import PLANNED, Bounds, reached
+from memwatch.domain.level import PLANNED, Level, rank
+from memwatch.engine.levels import Bounds, reached
 
 _NEVER: tuple[int | None, int | None, int | None, int | None] = (None, None, None, None)
 _NONE = (0, 0, 0, 0)

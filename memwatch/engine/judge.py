@@ -9,7 +9,7 @@ from memwatch.domain.level import Level, rank
 from memwatch.engine import breaker, explain, hysteresis, pressure, soft_limit
 from memwatch.engine.facts import ResourceFacts
 from memwatch.engine.hysteresis import LevelState, Move, Reading
-from memwatch.engine.levels import Bounds, level_of, memory_bounds, resource_bounds
+from memwatch.engine.levels import Bounds, is_gentle, level_of, memory_bounds, resource_bounds
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn, share_of, slot
 
@@ -128,7 +128,7 @@ def _note_move(state: EngineState, turn: Turn, resource: ResourceFacts, move: Mo
         value=share,
         limit=resource.limit,
     )
-    if rises and rank(move.after) >= rank("emergency"):
+    if rises and not is_gentle(move.after):
         state = _urgent(state, turn, slot(resource.name, move.after))
     if resource.name == "memory" and move.after == "hard":
         state = replace(state, touched_m_us=turn.now.m_us)

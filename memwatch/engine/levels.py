@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memwatch.config.policy import Policy, ResourceRule, Thresholds
-from memwatch.domain.level import LEVELS, Level
+from memwatch.domain.level import PLANNED, Level, rank
 
 Shares = tuple[float | None, float | None, float | None, float | None]
 """Of warn, intervene, emergency and hard; None for a level that there is not."""
-
-PLANNED: tuple[Level, ...] = LEVELS[1:]
-"""Levels that something is done about, from low to high."""
 
 
 class Bounds(NamedTuple):
@@ -20,6 +17,17 @@ class Bounds(NamedTuple):
 
     enter: Shares
     leave: Shares
+
+
+def is_gentle(level: Level) -> bool:
+    """Say whether plans of a level may wait; from an emergency on nothing is waited for.
+
+    A gentle plan wants a fresh measurement, and is dropped where usage falls or has recovered.
+
+    >>> is_gentle("intervene"), is_gentle("emergency")
+    (True, False)
+    """
+    return rank(level) < rank("emergency")
 
 
 def level_of(share: float | None, thresholds: Thresholds) -> Level:

@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from memwatch.config.policy import Outlook
-from memwatch.domain.level import rank
 from memwatch.engine import explain
 from memwatch.engine.facts import CheckpointFacts, ResourceFacts
+from memwatch.engine.levels import is_gentle
 from memwatch.engine.state import EngineState
 from memwatch.engine.trend import growing
 from memwatch.engine.turn import Turn, known
-
-_LEAST_GAP_S = 60.0
 
 
 class Outcry(NamedTuple):
@@ -31,9 +29,9 @@ def look(state: EngineState, turn: Turn) -> Outcry | None:
     In an emergency nothing waits for a checkpoint, so none is asked for here.
     """
     memory = turn.memory
-    if memory is None or not turn.fresh(memory) or rank(state.level()) >= rank("emergency"):
+    if memory is None or not turn.fresh(memory) or not is_gentle(state.level()):
         return None
-    if not growing(memory):
+    if not turn.policy.outlook.steps or not growing(memory):
         return None
     arrival_s = memory.time_to_limit_s[0] if memory.time_to_limit_s else None
     if not _rested(state, turn, arrival_s):
@@ -46,7 +44,7 @@ def _rested(state: EngineState, turn: Turn, arrival_s: float | None) -> bool:
     half_s = turn.policy.levels.warn.cooldown_s if arrival_s is None else arrival_s / 2
     made = (state.outlook_m_us, turn.facts.checkpoint.last_m_us)
     newest = max((m_us for m_us in made if m_us is not None), default=None)
-    return newest is None or turn.after_s(newest) >= max(half_s, _LEAST_GAP_S)
+    return newest is None or turn.after_s(newest) >= max(half_s, turn.policy.outlook.apart_s)
 
 
 def _by_time(memory: ResourceFacts, arrival_s: float | None, turn: Turn) -> Outcry | None:

@@ -8,23 +8,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from memwatch.config.policy import Action
-from memwatch.domain.level import Level, rank
+from memwatch.domain.level import PLANNED, Level, rank
 from memwatch.domain.operations import ENGINE, HOLDS
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.text import inert
 from memwatch.domain.units import local_time_text
 from memwatch.engine import breaker, cooldown, explain, flight, outlook
 from memwatch.engine.judge import bounds_of
-from memwatch.engine.levels import PLANNED, reached
+from memwatch.engine.levels import is_gentle, reached
 from memwatch.engine.state import EngineState
 from memwatch.engine.trend import falling
 from memwatch.engine.turn import Turn, share_of, slot
-
-_EARLY = (
-    Action(op="checkpoint", args={"kind": "incremental"}),
-    Action(op="purge", args={"how": "expired"}),
-)
-"""What is done because time or room runs out."""
 
 
 class Call(NamedTuple):
@@ -74,7 +68,7 @@ def calls_now(state: EngineState, turn: Turn) -> list[Call]:
     ]
     outcry = outlook.look(state, turn)
     if outcry is not None:
-        calls.append(Call("warn", outcry.rule, outcry.why, _EARLY))
+        calls.append(Call("warn", outcry.rule, outcry.why, turn.policy.outlook.steps))
     calls.sort(key=lambda call: -rank(call.level))  # stable: memory goes first among equals
     return calls
 
@@ -131,7 +125,7 @@ def hindrance(state: EngineState, turn: Turn, call: Call) -> str:
         until_us = turn.now.t_us + round(left_s * 1e6)  # a time of day stands still on a screen
         return f"cool-down of {call.level} until {local_time_text(until_us, '%H:%M:%S')}"
     resource = turn.resources.get(call.resource)
-    gentle = rank(call.level) < rank("emergency")
+    gentle = is_gentle(call.level)
     if gentle and resource is not None and falling(resource, turn.policy.measure):
         return "usage is falling (measure.falling_share)"
     return ""
@@ -176,7 +170,7 @@ def _steps(plan_id: str, actions: Sequence[Action], turn: Turn) -> tuple[Step, .
 def _preempts(call: Call, plan: Plan) -> bool:
     if rank(call.level) > rank(plan.level):
         return True
-    urgent = call.resource == "memory" and rank(call.level) >= rank("emergency")
+    urgent = call.resource == "memory" and not is_gentle(call.level)
     return urgent and plan.resource != "memory" and rank(call.level) == rank(plan.level)
 
 

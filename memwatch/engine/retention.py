@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from memwatch.domain.command import FINAL_STATES
-from memwatch.domain.level import rank
 from memwatch.domain.policy import Keep
+from memwatch.engine.levels import is_gentle
 from memwatch.engine.state import EngineState, RetentionState
 from memwatch.engine.turn import Turn
 
@@ -26,7 +26,7 @@ def mind(state: EngineState, turn: Turn) -> EngineState:
     if retention is not state.retention:
         state = replace(state, retention=retention)
     idle = not retention.command_id and turn.facts.mode in ("act", "shadow") and not turn.gone
-    if not idle or turn.may("retain") or rank(state.level()) >= rank("emergency"):
+    if not idle or turn.may("retain") or not is_gentle(state.level()):
         return state
     wanted = _next(retention, _wanted(turn))
     return state if wanted is None else _ask(state, turn, *wanted)

@@ -18,8 +18,6 @@ from memwatch.domain.units import duration_text
 from memwatch.engine.explain import points_text, rate_text
 from memwatch.engine.facts import ResourceFacts
 
-_CALM_WINDOWS = 2
-
 
 class SoftState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where it stands. Times are of the boot clock."""
@@ -160,13 +158,13 @@ def _near(state: SoftState, memory: ResourceFacts, soft: SoftLimit, m_us: int) -
 
 def _is_calm(state: SoftState, soft: SoftLimit, m_us: int) -> bool:
     since = state.calm_m_us
-    return since is not None and m_us - since >= _CALM_WINDOWS * soft.window_s * 1e6
+    return since is not None and m_us - since >= soft.relax_windows * soft.window_s * 1e6
 
 
 def _risen(state: SoftState, soft: SoftLimit) -> _Cause:
     higher = state.points + soft.points
     crosses = state.points < 0 < higher  # its start is a place to stop at
-    text = f"growth small for {duration_text(_CALM_WINDOWS * soft.window_s)}"
+    text = f"growth small for {duration_text(soft.relax_windows * soft.window_s)}"
     return _Cause(0.0 if crosses else higher, text, "soft.relax_share")
 
 
@@ -183,7 +181,7 @@ def _shift(
     back = ""
     if after < start and lowered_by is not None:
         calm = rate_text(policy.soft.relax_share * lowered_by)
-        span = duration_text(_CALM_WINDOWS * policy.soft.window_s)
+        span = duration_text(policy.soft.relax_windows * policy.soft.window_s)
         back = f"; rises once growth stays under {calm} for {span}"
     why = f"{cause.text}: soft limit {points_text(before)} to {points_text(after)}{back}"
     moved = replace(

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from memwatch.config.policy import Policy
-from memwatch.domain.level import EngineMode, Level
+from memwatch.domain.level import PLANNED, EngineMode, Level
 from memwatch.domain.plan import Plan
 from memwatch.engine import plans, soft_limit
 from memwatch.engine.facts import Facts, Now
-from memwatch.engine.levels import PLANNED, level_of
+from memwatch.engine.levels import level_of
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn, share_of
 

@@ -291,7 +291,8 @@ class TestWhatAnAgentLacks:
         for policy in (book.base, *book.phases.values()):
             assert policy.allow == ("checkpoint", "pause", "read_only")
             assert [step.op for step in policy.levels.warn.steps] == ["checkpoint"]
-            assert policy.levels.warn.escalate == ()
+            assert policy.levels.warn.escalate == policy.pause.relief == ()
+            assert [step.op for step in policy.outlook.steps] == ["checkpoint"]
             assert [step.op for step in policy.levels.intervene.steps] == ["pause", "checkpoint"]
 
     def test_an_agent_that_takes_all_lacks_nothing(self, layers: Layers) -> None:

@@ -131,6 +131,13 @@ def test_after_an_emergency_no_pause_ends_over_warn_however_long_it_lasts(then: 
     assert "pause" not in world.holds
 
 
+def test_what_is_tried_for_an_endless_pause_is_the_policys() -> None:
+    world = paused(replace(QUIET, pause=Pause(longest_s=600, relief=())))
+    before = len(world.told)
+    world.run(700)
+    assert world.asked(before) == ["resume"]
+
+
 def test_a_pause_that_helps_after_all_has_another_length() -> None:
     world = paused(replace(QUIET, pause=Pause(longest_s=600)))
     world.run(560, 0.80)

@@ -55,6 +55,15 @@ def test_it_rises_once_growth_stayed_small_beside_what_lowered_it_for_two_window
     assert world.standing().soft_share == 0.60
 
 
+def test_for_how_many_windows_is_the_policys() -> None:
+    world = World(replace(Policy(), soft=SoftLimit(relax_windows=1)))
+    world.memory = {"growth_per_min": 80e6}
+    world.run(10)
+    world.memory = {"growth_per_min": 0.0}
+    world.run(610)
+    assert world.standing().soft_share == 0.60
+
+
 def test_unknown_growth_is_not_calm() -> None:
     world = World()
     world.memory = {"growth_per_min": 80e6}

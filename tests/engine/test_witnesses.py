@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from memwatch.config.policy import Action, Outlook, Policy
 from memwatch.domain.control import Pressure
 from memwatch.domain.level import Level
 from memwatch.engine.facts import CheckpointFacts
@@ -123,6 +125,16 @@ def test_a_checkpoint_is_taken_while_there_is_time(
 def test_a_checkpoint_is_taken_while_it_fits(share: float, extra: float, acts: bool) -> None:
     asked = early(None, share, extra_bytes=extra * 8e9)
     assert asked == (["checkpoint", "purge"] if acts else [])
+
+
+@pytest.mark.parametrize("steps", [(), (Action(op="compact"),)])
+def test_what_is_done_early_is_the_policys(steps: tuple[Action, ...]) -> None:
+    world = World(replace(Policy(), outlook=Outlook(steps=steps, apart_s=10)))
+    world.ops = world.allow = frozenset({"compact"})
+    world.memory = {**GROWING, "time_to_limit_s": (10.0, 20.0)}
+    world.run(40)
+    asks = [d.op for d in world.kinds("ask")]
+    assert asks == ["compact"] * (4 if steps else 0), "each 10 s, and no more"
 
 
 def test_memory_that_does_not_grow_has_time() -> None:

@@ -8,7 +8,7 @@ from memwatch.config.policy import Policy
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import EngineInfo, Hold
-from memwatch.domain.level import LEVELS
+from memwatch.domain.level import PLANNED
 from memwatch.domain.snapshot import Disk
 from memwatch.engine.facts import Facts, Now
 from memwatch.runtime.guard.controls import Controls
@@ -146,7 +146,7 @@ class Portrait:
         usable, rules = allow & self.seen.ops, self.policy.levels
         acts = [
             level
-            for level in LEVELS[1:]
+            for level in PLANNED
             if any(step.op in usable for step in getattr(rules, level).steps)
         ]
         return f"WILL ACT ({', '.join(acts)})" if acts else "WILL NOT ACT (nothing is allowed)"
