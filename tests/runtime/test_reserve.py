@@ -86,11 +86,25 @@ def test_a_full_disk_forbids_no_record_while_there_is_a_reserve(
     recorder.append("probe", {})
     files.short = short
     files.fail = lambda _, name: name == "write" and reserve.held_bytes > 0
-    assert recorder.append("intervention", {"id": "a"}, sync=True).lsn == 2
+    assert recorder.append("intervention", {"id": "a"}, sync=True, acting=True).lsn == 2
     assert recorder.since_us is None
     assert reserve.held_bytes == 0
     files.fail_all("write")
     assert recorder.append("probe", {}).lsn == 0, "full again, with nothing left to give"
+    recorder.close()
+
+
+def test_samples_on_a_full_disk_leave_the_reserve_to_what_is_done(
+    reserve: DiskReserve, files: FailingFiles, tmp_path: Path
+) -> None:
+    reserve.look()
+    recorder = recorder_of(tmp_path / "wal", files, reserve)
+    files.fail = lambda _, name: name == "write" and reserve.held_bytes > 0
+    assert recorder.append("probe", {}).lsn == 0
+    assert recorder.since_us is not None
+    assert reserve.held_bytes == SIZE
+    assert recorder.append("intervention", {"id": "a"}, acting=True).lsn > 0, "and at once"
+    assert recorder.since_us is None
     recorder.close()
 
 
@@ -101,6 +115,6 @@ def test_a_broken_device_costs_no_reserve(
     recorder = recorder_of(tmp_path / "wal", files, reserve)
     files.error = errno.EIO
     files.fail_all("write", "truncate")
-    assert recorder.append("probe", {}).lsn == 0
+    assert recorder.append("probe", {}, acting=True).lsn == 0
     assert reserve.held_bytes == SIZE
     recorder.close()

@@ -23,6 +23,7 @@ from memwatch.domain.errors import MemwatchError, SessionError
 from memwatch.domain.operations import ENGINE, RELEASES
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
+from memwatch.domain.wording import request_text
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.guard.requests import (
     DETAIL,
@@ -31,7 +32,6 @@ from memwatch.runtime.guard.requests import (
     members,
     restored,
     time_to_live_us,
-    what,
     why_not_confirmed,
     why_not_offered,
 )
@@ -219,7 +219,7 @@ class Ledger:
             by=inert(command.by, 40),
             why=inert(command.why),
             plan=inert(command.plan, 100),
-            what=what(command),
+            what=request_text(command.op, command.args),
             dry_run=command.dry_run,
         )
         request = Request(
@@ -306,6 +306,6 @@ class Ledger:
         return True
 
     def _write(self, said: dict[str, Any], *, sync: bool = False) -> Record:
-        record = self._recorder.append("intervention", said, sync=sync)
+        record = self._recorder.append("intervention", said, sync=sync, acting=True)
         self._tell(record)
         return record

@@ -37,7 +37,7 @@ class Recorder:
         self.on_gap: Callable[[Record], None] = lambda _: None
         """Told the record of a gap once it is written."""
         self.make_room: Callable[[], bool] = lambda: False
-        """Gives up a reserve when the disk is full; True when there is room now."""
+        """Gives up a reserve for what is done on a full disk; True when there is room now."""
         self._start()
 
     @property
@@ -60,16 +60,20 @@ class Recorder:
         """Newest number of the log; 0 when it could not be opened."""
         return self._log.last_lsn if self._log else 0
 
-    def append(self, kind: str, members: dict[str, Any], *, sync: bool = False) -> Record:
+    def append(
+        self, kind: str, members: dict[str, Any], *, sync: bool = False, acting: bool = False
+    ) -> Record:
         """Record; returns what was to be written, with lsn 0 while the disk refuses.
 
-        With `sync` it is on the device when this returns; nobody else waits for that.
+        With `sync` it is on the device when this returns; nobody else waits for that. `acting`:
+        something is only done when this is written, so it is tried at once and may use the
+        reserve, which a full disk would not leave to it if samples had it.
         """
-        record = self._append(kind, members)
+        record = self._append(kind, members, acting)
         if not sync or not record.lsn or self._synced():
             return record
-        if self._full and self.make_room():
-            record = self._append(kind, members)
+        if acting and self._full and self.make_room():
+            record = self._append(kind, members, acting)
             if not record.lsn or self._synced():
                 return record
         with self._lock:
@@ -98,17 +102,24 @@ class Recorder:
             self._why = _words(error)
             self._failed(self._clock.wall_us(), self._clock.boot_us())
 
-    def _append(self, kind: str, members: dict[str, Any]) -> Record:
+    def _append(self, kind: str, members: dict[str, Any], acting: bool) -> Record:
         with self._lock:
             now_us, boot_us = self._clock.wall_us(), self._clock.boot_us()
-            lsn = None
-            if self._since_us is None or self._resumed(now_us, boot_us):
-                lsn = self._try(kind, members)
-                if lsn is None and self._full and self.make_room():
-                    lsn = self._try(kind, members)
-                if lsn is None:
-                    self._failed(now_us, boot_us)
+            if acting:
+                self._retry_us = boot_us
+            tried = self._since_us is None or boot_us >= self._retry_us
+            lsn = self._write(kind, members, now_us, boot_us) if tried else None
+            if lsn is None and acting and self._full and self.make_room():
+                self._retry_us = boot_us
+                lsn = self._write(kind, members, now_us, boot_us)
+            if lsn is None and tried:
+                self._failed(now_us, boot_us)
             return Record(lsn or 0, now_us, boot_us, kind, members)
+
+    def _write(self, kind: str, members: dict[str, Any], now_us: int, boot_us: int) -> int | None:
+        if self._since_us is not None and not self._resumed(now_us, boot_us):
+            return None
+        return self._try(kind, members)
 
     def _try(self, kind: str, members: dict[str, Any]) -> int | None:
         try:

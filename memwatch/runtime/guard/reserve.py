@@ -1,8 +1,8 @@
 """Room on the disk that is kept for `guard.wal`, so that a full disk does not forbid acting.
 
-A guard may only do what it wrote down before. When the disk is full the reserve is given up, at
-once and whole; it is made again as soon as there is room for it several times. Source: D7; control,
-F46.
+A guard may only do what it wrote down before. When it is to do something and the disk is full the
+reserve is given up, at once and whole; it is made again as soon as there is room for it several
+times. Source: D7; control, F46.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Upkeep:
             grant = self._authority.give(command.args, command.by, inert(command.why, 120))
         except SessionError as error:
             return str(error)
-        record = self._recorder.append("engine.mode", grant.members(), sync=True)
+        record = self._recorder.append("engine.mode", grant.members(), sync=True, acting=True)
         self.tell(record)
         self._grant_due_us = self._clock.boot_us() + GRANT_AGAIN_US
         raises = grant.mode in ACTING

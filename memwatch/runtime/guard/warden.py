@@ -127,7 +127,7 @@ class Warden:
 
     def start(self) -> None:
         """Begin: the state is written down first, so that the next guard finds one."""
-        self._keep_state(self._state, sync=False)
+        self._keep_state(self._state)
         self._thread.start()
 
     def stop(self) -> None:
@@ -206,17 +206,22 @@ class Warden:
 
         With `sync` the last one is on the device, and with it those before.
         """
-        append = self._recorder.append
-        records = [append(*record) for decision in decisions for record in _records(decision)]
-        due = self._clock.boot_us() >= self._state_due_us
         sends = any(_is_sent(decision) for decision in decisions)
+        records = [
+            self._recorder.append(*record, acting=sends)
+            for decision in decisions
+            for record in _records(decision)
+        ]
+        due = self._clock.boot_us() >= self._state_due_us
         if sends or due or state.durable_changed(self._written):
-            records.append(self._keep_state(state, sync=sync))
+            records.append(self._keep_state(state, sync=sync, acting=sends))
         return records
 
-    def _keep_state(self, state: EngineState, *, sync: bool) -> Record:
+    def _keep_state(
+        self, state: EngineState, *, sync: bool = False, acting: bool = False
+    ) -> Record:
         members = {"state": state.save(), "boot": self._boot_id}
-        record = self._recorder.append("engine.state", members, sync=sync)
+        record = self._recorder.append("engine.state", members, sync=sync, acting=acting)
         if record.lsn:
             self._written = state
             self._state_due_us = self._clock.boot_us() + _STATE_US
