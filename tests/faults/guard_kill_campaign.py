@@ -124,8 +124,8 @@ class Round:
             self._kill_one()
         last = self.stage.guard(self.run_dir)
         self._settle()
+        self.puppet.ask("rest")  # nothing comes after what the last guard read
         last.end()
-        self.puppet.ask("rest")
         self.puppet.kill()
         self.puppet.wait()
         told = guard_records(self.stage, self.run_dir)
