@@ -31,7 +31,7 @@ def _inert_character(character: str) -> str:
 
 
 def sayable(what: object, most: int = 10_000) -> str:
-    """Return what an agent said for people as text that a log can hold: it must never fail there.
+    r"""Return what an agent said for people as text that a log can hold: it must never fail there.
 
     Halves of surrogate pairs, as in names of files that are not UTF-8, become question marks.
 

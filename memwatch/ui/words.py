@@ -1,15 +1,13 @@
-"""Operations, holds, plans and modes in words, the same on every panel. Pure."""
+"""Holds, plans and modes in words, the same on every panel. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from memwatch.domain.command import FINAL_STATES
 from memwatch.domain.control import EngineInfo, Hold
 from memwatch.domain.level import EngineMode
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.text import inert
+from memwatch.domain.wording import op_text, request_text
 from memwatch.ui.format import moment_text
 
 MODES: dict[EngineMode, str] = {
@@ -20,57 +18,6 @@ MODES: dict[EngineMode, str] = {
     "act": "carries its plans out",
 }
 """What the guard does in each mode of its engine."""
-_OPS = {
-    "abort_experiment": "abort the experiment",
-    "checkpoint": "checkpoint",
-    "compact": "compact",
-    "end_run": "end the run",
-    "pause": "pause",
-    "purge": "purge",
-    "read_only": "read-only",
-    "read_write": "read-write",
-    "reclaim": "give memory back",
-    "resume": "resume",
-    "retain": "keep less",
-    "engine.mode": "guard mode",
-    "engine.approve": "let the plan go",
-    "engine.decline": "decline the plan",
-    "engine.reset": "let the guard try again",
-}
-_HOWS = {
-    "expired": "what is expired",
-    "oldest": "oldest first",
-    "least_accessed": "least used first",
-    "compress": "compressed in place",
-    "reclaim": "all that may go",
-}
-
-
-def op_words(op: str) -> str:
-    """Return an operation as people call it."""
-    return _OPS.get(op, inert(op, 30).replace("_", "-"))
-
-
-def asked_words(op: str, args: Mapping[str, Any]) -> str:
-    """Return an operation with what matters of its arguments.
-
-    >>> asked_words("purge", {"tier": "history", "how": "compress"})
-    'purge history, compressed in place'
-    >>> asked_words("checkpoint", {"kind": "incremental"}), asked_words("pause", {"lease_us": 9})
-    ('checkpoint (incremental)', 'pause')
-    >>> asked_words("purge", {"how": "expired"}), asked_words("purge", {})
-    ('purge what is expired', 'purge all that may go')
-    """
-    if op == "purge":
-        how = inert(str(args.get("how") or ""), 20)
-        shown = _HOWS.get(how, how)
-        tier = inert(str(args.get("tier") or ""), 24)
-        if tier:
-            return f"purge {tier}, {shown}" if shown else f"purge {tier}"
-        return f"purge {shown or 'all that may go'}"
-    told = [args[name] for name in ("kind", "mode", "tier", "thread") if args.get(name)]
-    words = op_words(op)
-    return f"{words} ({', '.join(inert(str(value), 24) for value in told)})" if told else words
 
 
 def owner_words(owner: str) -> str:
@@ -104,7 +51,7 @@ def hold_words(hold: Hold, now_us: int) -> str:
 
 def step_words(step: Step) -> str:
     """Return a step and how far it came; one that is to come has no state to show."""
-    words = asked_words(step.op, step.args)
+    words = request_text(step.op, step.args)
     return words if step.state == "proposed" else f"{words}: {step.state}"
 
 
@@ -138,6 +85,6 @@ def guard_words(engine: EngineInfo, mode: EngineMode) -> str:
     if engine.stop_file:
         return "WILL NOT ACT (stop file)"
     if mode == "act":
-        few = f" ({', '.join(op_words(op) for op in engine.allow)})" if engine.allow else ""
+        few = f" ({', '.join(op_text(op) for op in engine.allow)})" if engine.allow else ""
         return f"guard acts{few}" if len(engine.allow) <= 2 else "guard acts"
     return "guard asks" if mode == "ask" else f"WILL NOT ACT ({mode})"

@@ -201,7 +201,7 @@ async def test_the_policy_in_force_is_shown_with_the_plan_and_why() -> None:
             "intervene 75% = 225M",
             "compact: this agent has no conversation to compact",
             "under 70% it would not",
-            "2 checkpoint (experiment): asked",
+            "2 checkpoint of the experiment: asked",
         ):
             assert said in text
 

@@ -164,7 +164,7 @@ def test_a_plan_is_let_go_by_its_name_and_its_steps_are_shown() -> None:
     found = deed("approve", night.asking(snapshot_of()))
     assert isinstance(found, Question)
     assert night.WHY in found.lines
-    assert "pause; then checkpoint (experiment); then purge history" in found.lines[1]
+    assert "pause; then checkpoint of the experiment; then purge history" in found.lines[1]
 
 
 def test_breakers_and_the_stop_file_are_said_where_the_mode_is_chosen() -> None:

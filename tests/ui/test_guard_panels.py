@@ -74,7 +74,9 @@ def test_what_the_guard_is_at_stands_above_the_keys_then_what_a_person_could_do(
     assert line(suggestion=night.SUGGESTION)[0].startswith(hint)
     busy = replace(engine, plan=night.plan())
     (at,) = line(suggestion=night.SUGGESTION, engine=busy)
-    assert at.startswith(" guard: plan intervene: step 2 of 3, checkpoint (experiment): asked  mem")
+    assert at.startswith(
+        " guard: plan intervene: step 2 of 3, checkpoint of the experiment: asked  m"
+    )
     waiting = replace(engine, waiting="cool-down of warn until 08:10")
     assert line(engine=waiting) == []
     assert line(engine=waiting, level="warn") == [" guard waits: cool-down of warn until 08:10"]

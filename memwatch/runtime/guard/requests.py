@@ -5,8 +5,8 @@ Pure. Source: contracts, "Plans" (confirmations); D6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, get_args
+from collections.abc import Collection, Mapping
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -14,9 +14,9 @@ from memwatch.actuators.actuator import Offer
 from memwatch.actuators.inert_result import inert_result
 from memwatch.domain.command import FINAL_STATES, Command, CommandInfo, CommandState
 from memwatch.domain.operations import ENGINE, HOLDS, must_be_named
-from memwatch.domain.record import Record, figure
+from memwatch.domain.record import Record
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.wording import request_text
 from memwatch.wal.spool_format import TTL_US
 
 BUSY_US = 30_000_000
@@ -97,99 +97,8 @@ def why_not_confirmed(command: Command, names: Collection[str]) -> str:
     if command.confirm and command.confirm in (*names, *wanted):
         return ""
     named = wanted[-1] if wanted else "its name"
-    return f"{what(command)} must be confirmed: type the name of the run, {named}"
-
-
-def what(command: Command) -> str:
-    """Return an operation and its arguments in words, inert.
-
-    >>> what(Command(op="purge", args={"tier": "workspace", "how": "expired"}))
-    'purge workspace, expired first'
-    """
-    say = _WORDS.get(command.op, _plainly)
-    return inert(say(command.op, command.args), DETAIL)
-
-
-_HOW: Final[Mapping[str, str]] = {
-    "expired": "expired first",
-    "oldest": "oldest first",
-    "least_accessed": "least accessed first",
-    "compress": "by compressing",
-    "reclaim": "by spilling all that may leave memory",
-}
-
-
-def _purge(op: str, args: Mapping[str, Any]) -> str:
-    keys, how, target = args.get("keys"), args.get("how"), args.get("target_bytes")
-    text = f"{op} {args.get('tier') or 'all tiers'}"
-    if isinstance(keys, list | tuple):
-        text += f", {len(keys)} key{'s' * (len(keys) != 1)}"
-    if how:
-        text += f", {_HOW.get(str(how), how)}"
-    size = figure(target)
-    return text if size is None else f"{text}, until {bytes_text(size)} are free"
-
-
-def _checkpoint(_: str, args: Mapping[str, Any]) -> str:
-    kind = args.get("kind", "incremental")
-    return "checkpoint of the experiment" if kind == "experiment" else f"{kind} checkpoint"
-
-
-def _abort(_: str, args: Mapping[str, Any]) -> str:
-    unsaved = ", nothing saved" if args.get("save") == "none" else ""
-    return f"abort of the experiment{unsaved}"
-
-
-def _end(_: str, args: Mapping[str, Any]) -> str:
-    save = {"none": "nothing saved", "best_effort": "saved as far as it works"}
-    told = save.get(str(args.get("save")), "saved before")
-    return f"end of the run, {told}"
-
-
-def _hold(op: str, args: Mapping[str, Any]) -> str:
-    lease_us = figure(args.get("lease_us"))
-    text = op.replace("_", "-")
-    lapses = args.get("on_lease_end") == "release"
-    if lease_us is None or not lapses:
-        return text
-    return f"{text}, ends {duration_text(lease_us / 1e6)} after the guard does"
-
-
-def _release(op: str, args: Mapping[str, Any]) -> str:
-    text = op.replace("_", "-")
-    if args.get("all") is True:
-        return f"{text}, whoever holds it"
-    holds = args.get("holds")
-    if isinstance(holds, list | tuple):
-        return f"{text}, {len(holds)} hold{'s' * (len(holds) != 1)}"
-    return f"{text}, held by {args['owner']}" if args.get("owner") else text
-
-
-def _plainly(op: str, args: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{name} {value}" for name, value in list(args.items())[:8])
-    return f"{op.replace('_', ' ')} {told}".strip()
-
-
-def _mode(_op: str, args: Mapping[str, Any]) -> str:
-    allow, text = args.get("allow"), f"guard: mode {args.get('mode')}"
-    few = isinstance(allow, list | tuple) and 0 < len(allow) <= 3
-    return f"{text} ({', '.join(map(str, allow))})" if allow and few else text
-
-
-_WORDS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], str]]] = {
-    "purge": _purge,
-    "checkpoint": _checkpoint,
-    "abort_experiment": _abort,
-    "end_run": _end,
-    "pause": _hold,
-    "read_only": _hold,
-    "resume": _release,
-    "read_write": _release,
-    "engine.mode": _mode,
-    "engine.approve": lambda *_: "guard: its plan may go",
-    "engine.decline": lambda *_: "guard: its plan is declined",
-    "engine.reset": lambda *_: "guard: it may try again",
-}
+    asked = request_text(command.op, command.args)
+    return f"{asked} must be confirmed: type the name of the run, {named}"
 
 
 def members(request: Request) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from memwatch.domain.operations import ENGINE
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
+from memwatch.domain.wording import op_text
 from memwatch.ui.actions import LEAK_MB_PER_MIN
 from memwatch.ui.deeds.choices import LEAVE, Request, choice, command, names_of, of_run
 from memwatch.ui.deeds.dialog import Choice, Question
 from memwatch.ui.deeds.offers import holds_of
-from memwatch.ui.words import hold_words, op_words, owner_words
+from memwatch.ui.words import hold_words, owner_words
 
 TYPED_S = 60.0
 """Experiments shorter than this may end while a name is typed."""
@@ -116,20 +117,18 @@ def _hold(op: str, release: str, lines: Sequence[str], snapshot: Snapshot) -> Qu
     if not held:
         begin = choice(command(op, op), note=_KEPT, text=_BEGIN[op])
         asked = f"asked of {of_run(snapshot)}"
-        return Question(
-            action=op, title=op_words(op), lines=(asked, *lines), choices=(LEAVE, begin)
-        )
+        return Question(action=op, title=op_text(op), lines=(asked, *lines), choices=(LEAVE, begin))
     owners = {hold.owner: hold for hold in held}
     choices = [LEAVE]
     choices += [_release(op, release, hold, snapshot) for hold in list(owners.values())[:6]]
     if len(owners) > 1:
-        everyone = f"{op_words(release)}: release all {len(held)} holds, whoever holds"
+        everyone = f"{op_text(release)}: release all {len(held)} holds, whoever holds"
         choices.append(choice(command(op, release, all=True), text=everyone))
     if all(owner == ENGINE for owner in owners):
         choices.append(choice(command(op, op), note=_KEPT, text="hold it yourself as well"))
     return Question(
         action=op,
-        title=op_words(release),
+        title=op_text(release),
         lines=(f"{of_run(snapshot)}: free once no hold remains; only what you choose is released",),
         choices=tuple(choices),
     )
@@ -138,7 +137,7 @@ def _hold(op: str, release: str, lines: Sequence[str], snapshot: Snapshot) -> Qu
 def _release(op: str, release: str, hold: Hold, snapshot: Snapshot) -> Choice:
     return choice(
         command(op, release, owner=hold.owner),
-        text=f"{op_words(release)}: release the hold of {owner_words(hold.owner)}",
+        text=f"{op_text(release)}: release the hold of {owner_words(hold.owner)}",
         note=hold_words(hold, snapshot.t_us),
     )
 

@@ -11,9 +11,9 @@ from memwatch.domain.command import Command
 from memwatch.domain.operations import must_be_named
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
+from memwatch.domain.wording import request_text
 from memwatch.ui.actions import BY_ID
 from memwatch.ui.deeds.dialog import NAME_CELLS, Choice
-from memwatch.ui.words import asked_words
 
 LEAVE = Choice(text="leave everything as it is")
 
@@ -33,7 +33,7 @@ def command(action: str, op: str, /, **args: Any) -> Command:
 
 def choice(command: Command, *, note: str = "", trial: bool = False, text: str = "") -> Choice:
     """Return a choice that hands a command over, in its own words unless others are given."""
-    words = text or asked_words(command.op, command.args)
+    words = text or request_text(command.op, command.args)
     return Choice(
         text=words,
         command=command,

@@ -6,10 +6,11 @@ from typing import Any
 
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
+from memwatch.domain.wording import op_text
 from memwatch.ui.deeds.choices import LEAVE, Request, choice, command, of_run
 from memwatch.ui.deeds.dialog import Choice, Question
 from memwatch.ui.deeds.offers import proposed
-from memwatch.ui.words import MODES, guard_words, op_words, step_words
+from memwatch.ui.words import MODES, guard_words, step_words
 
 CAREFUL = ("checkpoint", "pause")
 """What a guard may do that is to take nothing away."""
@@ -52,7 +53,7 @@ def _acting(snapshot: Snapshot) -> tuple[Choice, Choice]:
         "at its levels it checkpoints, and lets no new experiment begin; nothing is taken away"
     )
     if missing := [op for op in CAREFUL if op not in snapshot.run.ops]:
-        careful += f" (this agent does not take: {', '.join(op_words(op) for op in missing)})"
+        careful += f" (this agent does not take: {', '.join(op_text(op) for op in missing)})"
     return (
         _may("act", "act: checkpoint and pause", CAREFUL, careful),
         _may("act", "act: everything of the policy", note=_everything(snapshot)),
@@ -64,7 +65,7 @@ def _everything(snapshot: Snapshot) -> str:
     allow = snapshot.engine.policy_allow
     if allow is None:
         return "memwatch policy shows what that is"
-    words = ", ".join(op_words(op) for op in allow) or "nothing: its `allow` is empty"
+    words = ", ".join(op_text(op) for op in allow) or "nothing: its `allow` is empty"
     return words if "end_run" in allow else f"{words}; never end the run"
 
 

@@ -9,11 +9,12 @@ from memwatch.domain.intervention import Intervention
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.wording import op_text
 from memwatch.ui.format import clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
 from memwatch.ui.panels.table import Cell, TableColumn, table
-from memwatch.ui.words import hold_words, op_words, plan_words
+from memwatch.ui.words import hold_words, plan_words
 
 RECENT_US = 10_000_000
 """How long a settled request stays in sight."""
@@ -94,7 +95,7 @@ def _guard_lines(snapshot: Snapshot) -> Iterator[Line]:
         yield [("guard waits: ", "dim"), (inert(engine.waiting, 200), "")]
     for hold in snapshot.holds[:3]:
         words = hold_words(hold, snapshot.t_us)
-        yield [(f"{op_words(hold.op)} ", "strong"), (words, "" if hold.effective else "watch")]
+        yield [(f"{op_text(hold.op)} ", "strong"), (words, "" if hold.effective else "watch")]
 
 
 def recent(snapshot: Snapshot) -> list[CommandInfo]:
@@ -123,7 +124,7 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
         age = f" after {duration_text(took_s)}"
     else:
         age = f" {max(now_us - command.asked_us, 0) / 1e6:.0f}s"
-    asked = inert(command.what, 60) or op_words(command.op)
+    asked = inert(command.what, 60) or op_text(command.op)
     said: str = command.state
     if command.state == "done" and command.op in _REACHED:
         said = f"→ {_REACHED[command.op]} (agent)"
@@ -136,7 +137,7 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
 
 
 def _row(one: Intervention) -> list[Cell]:
-    action = op_words(one.action.replace("-", "_")).replace("incremental", "incr")
+    action = op_text(one.action.replace("-", "_")).replace("incremental", "incr")
     what = f"{action} {inert(one.tier, 20)}".strip()
     if one.count > 1:
         what += f" ×{one.count}"

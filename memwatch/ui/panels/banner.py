@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import duration_text
+from memwatch.domain.wording import op_text
 from memwatch.ui.deeds.offers import holds_of, proposed
 from memwatch.ui.format import age_text, clock_text, moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut
 from memwatch.ui.view import window_s
-from memwatch.ui.words import op_words, owner_words, reason_words
+from memwatch.ui.words import owner_words, reason_words
 
 
 def banner(frame: Frame, width: int) -> list[Line]:
@@ -89,7 +90,7 @@ def _guard(snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:
         )
     plan = proposed(snapshot)
     if plan is not None:
-        steps = ", ".join(op_words(step.op) for step in plan.steps)
+        steps = ", ".join(op_text(step.op) for step in plan.steps)
         yield f"GUARD ASKS (Y: look · N: no) to act at {plan.level}: {steps}", "notice"
     for op, (word, key) in _HELD.items():
         for hold in holds_of(op, snapshot)[:2]:

@@ -9,11 +9,12 @@ from memwatch.domain.plan import Plan
 from memwatch.domain.snapshot import Limits, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.wording import op_text
 from memwatch.ui.format import moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
 from memwatch.ui.panels.facts import Fact, fact_lines
-from memwatch.ui.words import MODES, guard_words, op_words, plan_words, step_words
+from memwatch.ui.words import MODES, guard_words, plan_words, step_words
 
 
 def policy_lines(frame: Frame, width: int) -> list[Line]:
@@ -44,9 +45,9 @@ def _authority(snapshot: Snapshot) -> Iterator[Fact]:
     if engine.stop_file:
         yield "stop file", f"{inert(engine.stop_file)}: no guard of yours acts while it exists"
     if engine.allow:
-        yield "may use", ", ".join(op_words(op) for op in engine.allow)
+        yield "may use", ", ".join(op_text(op) for op in engine.allow)
     for op, why in engine.missing.items():
-        yield "cannot", f"{op_words(op)}: {inert(why, 120)}"
+        yield "cannot", f"{op_text(op)}: {inert(why, 120)}"
     if engine.policy:
         yield "policy", inert(engine.policy, 300)
     if engine.policy_error:
