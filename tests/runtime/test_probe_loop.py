@@ -34,8 +34,10 @@ class Bench:
         recorder = Recorder(folder / "wal", self.clock, lambda: log)
         append = recorder.append
 
-        def note(kind: str, members: dict[str, Any], *, sync: bool = False) -> Record:
-            self.written.append(append(kind, members, sync=sync))
+        def note(
+            kind: str, members: dict[str, Any], *, sync: bool = False, acting: bool = False
+        ) -> Record:
+            self.written.append(append(kind, members, sync=sync, acting=acting))
             return self.written[-1]
 
         recorder.append = note  # type: ignore[method-assign]  # looked at on its way
