@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.runs.drill_file import append_drill
 from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, profile
+from tests.waiting import until
 
 MB = 1_000_000
 
@@ -124,3 +126,25 @@ def test_a_drill_is_seen_at_the_next_slow_look(tmp_path: Path) -> None:
     bench.loop._slow_due = 0.0
     bench.loop.look()
     assert bench.loop.drill == drill
+
+
+def test_a_disk_that_takes_its_time_holds_up_no_look_at_memory(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, asked = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        asked.set()
+        goes_on.wait(60)
+
+    monkeypatch.setattr("memwatch.runtime.guard.probe_loop.disk_sample", slow)
+    bench.loop._usual_s = 0.01
+    bench.loop.alive = True
+    bench.loop.start()
+    try:
+        until(asked.is_set)
+        seen = len(bench.written)
+        until(lambda: len(bench.written) > seen + 3)
+    finally:
+        goes_on.set()
+        bench.loop.stop()

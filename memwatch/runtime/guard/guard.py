@@ -1,7 +1,8 @@
 """The guard: one process that watches one run, records it, holds it and serves its viewers.
 
     ingest thread   tailer, watcher      log → ring, history
-    probe thread    processes, disk      samples → guard.wal → ring
+    probe thread    processes, limits    samples → guard.wal → ring
+    survey thread   disk, checkpoints    looks that may take their time → ring
     warden thread   threshold engine     facts → decisions → guard.wal → ledger
     clerk thread    requests, upkeep     spool, log → ledger; leases, policy, reserve, meta.json
     notifier        alerts               snapshot → guard.wal → people who do not look

@@ -1,6 +1,7 @@
-"""The thread that measures: process tree, disk, limits, and what the guard itself costs.
+"""What measures: process tree and limits; apart from it disk, checkpoints, what the guard costs.
 
-Each look is written to `guard.wal`. Nothing here can hold up the tick.
+Each look is written to `guard.wal`. Nothing here can hold up the tick, and no disk that takes its
+time holds up the look at memory: that one has a thread of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class ProbeLoop:
         self._clock = clock
         self._probe: TreeProbe | None = None
         self._identity: Identity | None = None
-        self._slow_due = 0.0
+        self._slow_due = self._limits_due = 0.0
         self._disk: DiskSample | None = None
         self._cpu = (time.monotonic(), _cpu_s())
         self._members_told: frozenset[tuple[int, int]] = frozenset()
@@ -66,8 +67,11 @@ class ProbeLoop:
         self._lock = threading.Lock()
         """Over which process is watched, and whether it lives."""
         self._stop = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="memwatch-probe", daemon=True)
+        self._wake, self._wake_survey = threading.Event(), threading.Event()
+        self._threads = (
+            threading.Thread(target=self._run, name="memwatch-probe", daemon=True),
+            threading.Thread(target=self._run_survey, name="memwatch-survey", daemon=True),
+        )
         self._usual_s = profile.probe.period_s
         self.wanted_s: Callable[[], float] = lambda: 0.0
         """Seconds between two looks that the engine wants now; 0 for as often as usual."""
@@ -98,29 +102,46 @@ class ProbeLoop:
         with self._lock:
             self._identity, self._probe = identity, probe
             self.alive = None if identity else False
-            self._slow_due = 0.0
+            self._slow_due = self._limits_due = 0.0
         self._wake.set()
+        self._wake_survey.set()
 
     def start(self) -> None:
         """Begin to measure."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Stop measuring."""
         self._stop.set()
         self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10)
+        self._wake_survey.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=10)
 
     def look(self) -> None:
-        """Measure once."""
+        """Measure once, all that is due."""
+        self._look_at_memory()
+        self._survey()
+
+    def _look_at_memory(self) -> None:
         if self._probe is not None:
             self._look_at_tree(self._probe)
-        if time.monotonic() >= self._slow_due:
-            self._slow_due = time.monotonic() + min(_SLOW_S, self._profile.probe.disk_s)
-            self._look_slowly()
+        if time.monotonic() >= self._limits_due:
+            self._limits_due = time.monotonic() + self._slow_s
+            self._look_at_limits()
         self._recorder.heal()
         self.on_news()
+
+    def _survey(self) -> None:
+        if time.monotonic() >= self._slow_due:
+            self._slow_due = time.monotonic() + self._slow_s
+            self._look_slowly()
+
+    @property
+    def _slow_s(self) -> float:
+        return min(_SLOW_S, self._profile.probe.disk_s)
 
     def _look_at_tree(self, probe: TreeProbe) -> None:
         sample = probe.sample()
@@ -132,8 +153,8 @@ class ProbeLoop:
         self.pressure = memory_pressure(root) if root is not None else None
         unaccounted = self._ring.take_tree(sample)
         if sample.processes or was_alive:
-            self._recorder.append("probe", self._members(sample, unaccounted))
-            self._disk = None
+            disk, self._disk = self._disk, None
+            self._recorder.append("probe", self._members(sample, unaccounted, disk))
         if was_alive and not sample.alive:
             self._tell_end(sample)
 
@@ -143,13 +164,27 @@ class ProbeLoop:
     def _measure(self) -> None:
         due = time.monotonic()
         while not self._stop.is_set():
-            self.look()
+            self._look_at_memory()
             due += self.period_s if self.alive is not False else _GONE_S
             now = time.monotonic()
             due = max(due, now)  # a slow look is not made up for
             if self._wake.wait(due - now):  # a new process to watch: at once
                 self._wake.clear()
                 due = time.monotonic()
+
+    def _run_survey(self) -> None:
+        lasting("the look at the disk", self._go_on_surveying, self._stop, self.on_failure)
+
+    def _go_on_surveying(self) -> None:
+        while not self._stop.is_set():
+            self._survey()
+            self._wake_survey.wait(max(self._slow_due - time.monotonic(), 0))
+            self._wake_survey.clear()
+
+    def _look_at_limits(self) -> None:
+        identity = self._identity
+        if identity is not None and self.alive:
+            self.limits = (*memory_limits(identity.pid), *self._host_limit())
 
     def _look_slowly(self) -> None:
         disk = disk_sample(self._run_dir, self._clock)
@@ -163,9 +198,6 @@ class ProbeLoop:
         if (drill := self._drills.look()) is not None:
             self.drill = drill
             self._ring.touch()
-        identity = self._identity
-        if identity is not None and self.alive:
-            self.limits = (*memory_limits(identity.pid), *self._host_limit())
         self.own = self._own()
 
     def _host_limit(self) -> tuple[Limit, ...]:
@@ -188,7 +220,9 @@ class ProbeLoop:
         rss = pages * os.sysconf("SC_PAGE_SIZE")
         return Own(rss_bytes=rss, cpu_percent=percent, disk_bytes=directory_bytes(self._home))
 
-    def _members(self, sample: TreeSample, unaccounted: int | None) -> dict[str, Any]:
+    def _members(
+        self, sample: TreeSample, unaccounted: int | None, disk: DiskSample | None
+    ) -> dict[str, Any]:
         members: dict[str, Any] = {
             "alive": sample.alive,
             "rss_bytes": sample.rss_bytes,
@@ -202,11 +236,11 @@ class ProbeLoop:
             "limit_name": self.limit.name if self.limit else None,
             "members": self._largest(sample),
         }
-        if self._disk is not None:
+        if disk is not None:
             members["disk"] = {
-                "free_bytes": self._disk.free_bytes,
-                "total_bytes": self._disk.total_bytes,
-                "run_bytes": self._disk.run_bytes,
+                "free_bytes": disk.free_bytes,
+                "total_bytes": disk.total_bytes,
+                "run_bytes": disk.run_bytes,
             }
         return {name: value for name, value in members.items() if value is not None}
 
