@@ -58,7 +58,8 @@ def plan_text(status: Status) -> str:
     op = inert(str(steps[at]["op"]), 30).replace("_", " ") if 0 <= at < len(steps) else ""
     level, why = inert(str(plan["level"]), 12), inert(str(plan["why"]), 160)
     if plan["state"] == "proposed":
-        return f"plan {level} waits for you: memwatch ctl … approve, or decline ({why})"
+        run = inert(str(status["run"]["id"]), 60)
+        return f"plan {level} waits for you: memwatch ctl {run} approve, or decline ({why})"
     where = f"step {at + 1} of {len(steps)}, {op}" if op else "measuring what it did"
     return f"{'dry ' if plan.get('dry') else ''}plan {level}: {where} ({why})"
 

@@ -55,7 +55,9 @@ def test_who_acts_and_at_what_it_is() -> None:
 def test_a_plan_that_waits_for_a_person_is_said_first() -> None:
     asking = EngineInfo(mode="ask", plan=replace(PLAN, state="proposed", at=0))
     told = status(engine=asking)
-    assert "plan intervene waits for you: memwatch ctl … approve, or decline" in status_text(told)
+    assert "plan intervene waits for you: memwatch ctl run-1 approve, or decline" in status_text(
+        told
+    )
     assert status_line(told).startswith("ok PLAN WAITS run-1 RUNNING asks")
 
 
