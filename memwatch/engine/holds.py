@@ -152,8 +152,13 @@ def _plan(
 
 
 def _release(state: EngineState, turn: Turn, why: str, rule: str) -> EngineState:
-    """Ask for the end of the pause; again while it is in force all the same."""
-    if state.release_id and turn.after_s(state.release_m_us) < _ASK_AGAIN_S:
+    """Ask for the end of the pause; again while it is in force all the same.
+
+    At once where the guard that asked was killed meanwhile: nobody waits for an answer.
+    """
+    asked = turn.facts.commands.get(state.release_id)
+    waits = state.release_id and not (asked is not None and asked.state == "unknown")
+    if waits and turn.after_s(state.release_m_us) < _ASK_AGAIN_S:
         return state
     command_id = f"{turn.now.t_us:x}-resume"
     turn.say(

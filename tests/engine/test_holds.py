@@ -39,6 +39,16 @@ def test_a_release_that_is_not_obeyed_is_asked_for_again() -> None:
     assert all(spans)
 
 
+def test_a_release_that_ended_with_its_guard_is_asked_for_again_at_once() -> None:
+    world = paused()
+    world.answers = lambda _: "asked"
+    while not (resumes := [d for d in world.kinds("ask") if d.op == "resume"]):
+        world.run(2, 0.5)
+    world.answer(resumes[0].command_id, "unknown")
+    world.run(2)
+    assert world.asked()[-2:] == ["resume", "resume"]
+
+
 @pytest.mark.parametrize("mode", ["shadow", "observe", "off"])
 def test_the_pause_ends_when_the_engine_may_not_act_any_more_read_only_does_not(
     mode: EngineMode,
