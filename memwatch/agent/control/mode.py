@@ -58,10 +58,12 @@ class Abort(Struct):
 
     number: int | None
     """None: it ended by itself meanwhile."""
-    finish: Callable[[], None]
-    """Saves and answers, once, at the first safe point after its end. Never raises."""
+    finish: Callable[[bool], None]
+    """Saves and answers, once, at the first safe point after its end; told whether the abort was
+    raised in it, or it ended by itself. Never raises."""
     rest_us: int
     """Time after it in which no experiment begins."""
+    raised: bool = False
     begun: bool = False
 
 
@@ -162,7 +164,7 @@ class Mode:
         """Whether every safe point must come by: an abort or an end was asked for."""
         return self._abort is not None or self._end is not None
 
-    def abort(self, finish: Callable[[], None], why: str, rest_us: int = 0) -> None:
+    def abort(self, finish: Callable[[bool], None], why: str, rest_us: int = 0) -> None:
         """Abort the experiment in progress, see `Abort`."""
         with self._lock:
             self._abort = Abort(self._context.experiment, finish, rest_us)
@@ -190,6 +192,7 @@ class Mode:
         abort = self._abort
         if abort is not None and abort.number == self._context.experiment is not None:
             if self._holder is not None and self._holder.is_here():
+                abort.raised = True
                 raise ExperimentAborted("the experiment was aborted from outside")
         elif abort is not None and whole:
             self._finish_abort(abort)
@@ -201,7 +204,7 @@ class Mode:
             if abort.begun:
                 return
             abort.begun = True
-        abort.finish()
+        abort.finish(abort.raised)
         with self._lock:
             self._rests_until_us = self._context.clock.boot_us() + abort.rest_us
             if self._abort is abort:  # and not the next one

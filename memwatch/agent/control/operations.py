@@ -248,8 +248,9 @@ class Operations:
         args = _checked(request, AbortArgs)
         later, number = Later(), self._context.experiment
 
-        def finish() -> None:
-            later.done({"experiment": number, "saved": self._saved(args.save, "incremental")})
+        def finish(aborted: bool) -> None:  # or it ended by itself meanwhile
+            saved = self._saved(args.save, "incremental")
+            later.done({"experiment": number if aborted else None, "saved": saved})
 
         later.when_cancelled = self._mode.cancel_abort
         rest_us = REST_US if request.origin == ENGINE else 0

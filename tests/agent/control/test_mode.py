@@ -155,7 +155,7 @@ def test_a_full_disk_during_a_hold_leaves_it_held(agent: Agent) -> None:
 def test_an_abort_is_raised_until_the_experiment_has_ended(agent: Agent) -> None:
     agent.begin_experiment(3)
     finished: list[str] = []
-    agent.mode.abort(lambda: finished.append(agent.state), "asked")
+    agent.mode.abort(lambda _: finished.append(agent.state), "asked")
     for come_by in (agent.listener.safe_point, agent.listener.interruption_point):
         with pytest.raises(ExperimentAborted):
             come_by()
@@ -171,7 +171,7 @@ def test_an_abort_is_raised_until_the_experiment_has_ended(agent: Agent) -> None
 
 def test_an_abort_is_raised_in_the_experiments_thread_only(agent: Agent) -> None:
     agent.begin_experiment(3)
-    agent.mode.abort(lambda: None, "asked")
+    agent.mode.abort(lambda _: None, "asked")
     raised: list[BaseException] = []
 
     def helper() -> None:

@@ -184,9 +184,16 @@ def test_after_an_abort_by_the_engine_it_may_hold_the_run_before_the_next_experi
     assert began == ["began"]
 
 
-def test_an_abort_of_an_experiment_that_just_ended_saves_and_holds_up_the_next(run: Parts) -> None:
+@pytest.mark.parametrize("taken", [False, True])
+def test_an_abort_of_an_experiment_that_ends_by_itself_saves_and_does_not_say_it_was_aborted(
+    run: Parts, taken: bool
+) -> None:
     run.begin_experiment()
     command_id = run.ask("abort_experiment", by={"uid": 0, "origin": "engine"})
+    if taken:  # by a thread that does not hold the experiment
+        helper = threading.Thread(target=run.listener.safe_point)
+        helper.start()
+        helper.join()
     run.end_experiment()
     run.listener.interruption_point()
     assert run.mode.state == "aborting", "a checkpoint waits for a state that is whole"
