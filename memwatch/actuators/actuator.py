@@ -25,7 +25,6 @@ class Offer(Struct, frozen=True, kw_only=True):
     why_not: str = ""
     """Why it cannot be asked for; empty when it can."""
     dry_runs: bool = False
-    about: str = ""
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -99,10 +99,9 @@ class NativeActuator:
         offers = {op: Offer(why_not=f"this agent has no {op}") for op in JOBS}
         for op, told in self.ops.items():
             said: Mapping[str, Any] = told if isinstance(told, dict) else {}
-            about, dry_runs = inert(str(said.get("about", "")), 120), said.get("dry_run") is True
-            offers[inert(op, 40)] = Offer(why_not=why_not, dry_runs=dry_runs, about=about)
-        for op, about in ABOUT.items():
-            offers[op] = Offer(why_not=why_not, dry_runs=True, about=about)
+            offers[inert(op, 40)] = Offer(why_not=why_not, dry_runs=said.get("dry_run") is True)
+        for op in (*HOLDS, *RELEASES):
+            offers[op] = Offer(why_not=why_not, dry_runs=True)
         return offers
 
     def begin(self, command: Command, now_us: int) -> None:

@@ -11,9 +11,8 @@ from memwatch.domain.level import PLANNED, EngineMode, Level
 from memwatch.domain.plan import Plan
 from memwatch.engine import plans, soft_limit
 from memwatch.engine.facts import Facts, Now
-from memwatch.engine.levels import level_of
 from memwatch.engine.state import EngineState
-from memwatch.engine.turn import Turn, share_of
+from memwatch.engine.turn import Turn
 
 
 class Standing(NamedTuple):
@@ -21,8 +20,6 @@ class Standing(NamedTuple):
 
     level: Level
     """Of memory."""
-    literal: Level
-    """By the thresholds alone, as of this measurement (R8)."""
     levels: dict[str, Level]
     """By resource; only those that are not normal, and memory."""
     soft_share: float
@@ -33,21 +30,16 @@ class Standing(NamedTuple):
     """Why nothing is done though a level calls for it; empty when nothing calls."""
     open_breakers: tuple[str, ...]
     """Memory's by level, then those of others: `warn`, `tier:recent warn`."""
-    touched: bool
-    """The hard limit was touched, and no person let the agent write again."""
     missing: dict[str, str]
     """Operations of the policy that may not be used, and why."""
 
 
 def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Standing:
     """Return where the engine stands after a tick with the same facts."""
-    memory = facts.resource("memory")
-    share = share_of(memory) if memory is not None else None
     levels: dict[str, Level] = {"memory": state.level()}
     levels |= {name: one.level for name, one in state.levels.items() if one.level != "normal"}
     return Standing(
         level=state.level(),
-        literal=level_of(share, policy.thresholds),
         levels=levels,
         soft_share=soft_limit.share(policy, state.soft),
         soft_why=state.soft.why if state.soft.points else "",
@@ -58,7 +50,6 @@ def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Stan
             *(level for level in PLANNED if level in state.breakers),
             *sorted(state.breakers.keys() - set(PLANNED)),
         ),
-        touched=state.touched_m_us is not None,
         missing=_missing(Turn(facts, policy, now)),
     )
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from memwatch.domain.errors import TargetError
 from memwatch.domain.text import inert
 from memwatch.wal.manifest import RunManifest, parse_run
-from memwatch.wal.segment import CHECKPOINT_DIR, CONTROL_DIR, RUN_FILE, WAL_DIR
+from memwatch.wal.segment import CONTROL_DIR, RUN_FILE, WAL_DIR
 
 _MAX_RUN_FILE_BYTES = 1_000_000
 _MAX_LOOKED_AT = 1000  # entries of a folder that are looked at to find runs in it
@@ -31,11 +31,6 @@ class OpenedRun(Struct, frozen=True):
     def wal_dir(self) -> Path:
         """Where the segments of the agent's log lie."""
         return self.path / WAL_DIR
-
-    @property
-    def checkpoint_dir(self) -> Path:
-        """Where checkpoints lie."""
-        return self.path / CHECKPOINT_DIR
 
     @property
     def control_dir(self) -> Path:

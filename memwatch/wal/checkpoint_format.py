@@ -41,8 +41,6 @@ from msgspec import Meta, Raw, Struct
 from memwatch.domain.record import LARGEST
 
 JOURNAL_FILE: Final = "journal.jsonl"
-SUFFIXES: Final = ("", ".gz", ".zst")
-"""Of compressed files, behind `.jsonl`."""
 
 NOTHING: Final = Raw()
 """In place of a member that a line has not; compare with `is`."""

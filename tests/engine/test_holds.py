@@ -167,9 +167,9 @@ def test_a_pause_that_outlived_the_memory_of_the_engine_still_ends() -> None:
 def test_the_hard_limit_that_could_make_nothing_read_only_is_forgotten_with_the_level() -> None:
     world = World(mode="shadow")
     world.run(20, 0.97)
-    assert world.standing().touched
+    assert world.state.touched_m_us is not None
     world.run(400, 0.3)
-    assert not world.standing().touched
+    assert world.state.touched_m_us is None
 
 
 def test_an_agent_that_began_anew_is_still_held() -> None:

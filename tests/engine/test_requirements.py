@@ -198,11 +198,11 @@ def test_r9_touching_the_hard_limit_forces_read_only_and_only_a_person_leaves_it
     world.run(4000, 0.10)
     assert world.level() == "normal"
     assert "read_only" in world.holds
-    assert world.standing().touched
+    assert world.state.touched_m_us is not None
     assert "read_write" not in world.asked()
     world.person_releases("read_only")
     world.run(10)
-    assert not world.standing().touched
+    assert world.state.touched_m_us is None
 
 
 def test_r10_thresholds_follow_the_phase_that_is_declared() -> None:

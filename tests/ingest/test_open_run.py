@@ -51,7 +51,6 @@ def test_a_run(tmp_path: Path) -> None:
     assert (run.manifest.run_id, run.manifest.pid) == ("r-1", 7)
     assert run.wal_dir == path / "wal"
     assert run.control_dir == path / "control"
-    assert run.checkpoint_dir == path / "checkpoints"
 
 
 def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
