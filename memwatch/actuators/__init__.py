@@ -1,1 +1,5 @@
-"""Commands to the agent: the control spool."""
+"""Ways to reach the agent: `actuator` says what each must do, `native` does it over the spool.
+
+native: hold_requests, holds, spool, folder     an agent that runs with `memwatch.agent`
+notify                                          people instead of agents
+"""

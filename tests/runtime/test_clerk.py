@@ -36,7 +36,9 @@ class Bench:
     def look(self, used_bytes: int | None = None, *, alive: bool = True) -> Snapshot:
         if used_bytes is not None:
             self.watched.look(used_bytes)
-        self.clerk.newest = self.watched.snapshot(alive=alive, commands=self.ledger.newest())
+        self.clerk.newest = self.watched.snapshot(
+            alive=alive, commands=tuple(self.ledger.commands().values())
+        )
         self.clerk.look()
         return self.clerk.newest
 
@@ -80,7 +82,7 @@ def test_a_request_that_moved_makes_news(bench: Bench) -> None:
     bench.look()
     assert news == ["news"]
     assert bench.watched.ring.changed > before
-    assert bench.ledger.newest()[0].state == "done"
+    assert bench.ledger.command(name).state == "done"
 
 
 def test_meta_tells_what_ls_shows(bench: Bench) -> None:

@@ -42,7 +42,6 @@ GRACE_US = 5_000_000
 MOST_IN_FLIGHT = 32
 """Requests of people that may wait for the agent; the engine's are not among them."""
 _REMEMBERED = 64
-SHOWN = 8
 
 Logged = tuple[str, str, int]
 """State, detail and time of an answer in the agent's log."""
@@ -154,13 +153,8 @@ class Ledger:
         """Whether a request has not come to its end yet."""
         return bool(self._in_flight())
 
-    def newest(self) -> tuple[CommandInfo, ...]:
-        """Return the newest requests, newest last."""
-        with self._lock:
-            return tuple(request.info for request in list(self._known.values())[-SHOWN:])
-
     def commands(self) -> dict[str, CommandInfo]:
-        """Return all that are remembered, by id: those in flight and the newest that ended.
+        """Return what is remembered, by id, newest last: what is in flight, and what ended last.
 
         One that was never handed over is not among them.
         """
