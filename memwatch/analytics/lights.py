@@ -32,6 +32,8 @@ LEVEL_WORDS: dict[Level, Word] = {
     "hard": "CRIT",
 }
 
+_GRAVITY: tuple[Word, ...] = ("ok", "WARN", "ACT", "CRIT")
+
 
 def age_words(age_s: float, run: RunInfo) -> str:
     """Return an age in whole seconds; of a run that is over, how long before its end it was."""
@@ -63,8 +65,11 @@ def memory_light(memory: Resource | None, limits: Limits, run: RunInfo) -> Light
     return Light(name="MEMORY", word=word, figure=figure, meaning=meaning)
 
 
-def disk_light(disk: Disk, guard: GuardInfo, settings: Lights) -> Light:
-    """DISK: free bytes of the run's file system; CRIT when a guard cannot record."""
+def disk_light(disk: Disk, guard: GuardInfo, settings: Lights, level: Level = "normal") -> Light:
+    """DISK: free bytes of the run's file system; CRIT when a guard cannot record.
+
+    `level` is the engine's, where the policy has one for `disk`: the graver of the two is said.
+    """
     figure = "–" if disk.free_bytes is None else bytes_text(disk.free_bytes)
     if guard.pid and not guard.recording:
         meaning = f"not recording: {guard.not_recording_why}"
@@ -78,6 +83,7 @@ def disk_light(disk: Disk, guard: GuardInfo, settings: Lights) -> Light:
         word = "ACT"
     elif disk.free_bytes < settings.disk_warn_bytes:
         word = "WARN"
+    word = max(word, LEVEL_WORDS[level], key=_GRAVITY.index)
     run = "" if disk.run_bytes is None else f"run holds {bytes_text(disk.run_bytes)}"
     return Light(name="DISK", word=word, figure=figure, meaning=run)
 

@@ -148,6 +148,8 @@ def test_the_disk_and_its_light() -> None:
         disk = DiskSample(t_us=T0_US, total_bytes=100_000 * MB, free_bytes=free * MB)
         watched.ring.take_disk(disk)
         assert watched.light("DISK")[0] == word
+        asked = watched.light("DISK", levels={"disk": "intervene"})[0]
+        assert asked == ("CRIT" if word == "CRIT" else "ACT"), "the policy's level, or a graver one"
     lost = GuardInfo(pid=9, recording=False, not_recording_why="no space left on device")
     assert watched.light("DISK", guard=lost) == ("CRIT", "not recording: no space left on device")
     nobody = GuardInfo(engine="off", recording=False, not_recording_why="no guard watches this run")

@@ -72,6 +72,7 @@ class SnapshotBuilder:
             for one in self._measured.resources(limits, disk, run.state, now)
         )
         memory = next((one for one in resources if one.name == "memory"), None)
+        space = next((one for one in resources if one.name == "disk"), None)
         self._checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
         checkpoints = self._checkpoints.checkpoints(run, now.at_us)
         progress = self._progress(facts, now.at_us)
@@ -84,7 +85,7 @@ class SnapshotBuilder:
             level=memory.level if memory else "normal",
             lights=(
                 lights.memory_light(memory, limits, run),
-                lights.disk_light(disk, facts.guard, settings),
+                lights.disk_light(disk, facts.guard, settings, space.level if space else "normal"),
                 lights.processes_light(processes, run, settings),
                 lights.checkpoint_light(checkpoints, run),
                 lights.step_light(progress, run, settings),
