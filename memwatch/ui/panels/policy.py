@@ -67,8 +67,6 @@ def _thresholds(snapshot: Snapshot) -> Iterator[Fact]:
     for name, share in named:
         yield name, _share(share, limits)
     yield "soft", f"{_share(limits.soft_share, limits)} {inert(snapshot.engine.soft_why, 300)}"
-    if limits.why:
-        yield "", inert(limits.why, 300)
     if (pressure := snapshot.engine.pressure) is not None:
         some = f"some {pressure.some_avg10:.1f}% of 10 s, {pressure.some_avg60:.1f}% of 60 s"
         yield "pressure", f"{some}, full {pressure.full_avg10:.1f}% ({pressure.scope})"
