@@ -9,6 +9,7 @@ Source: control, 2.4, 2.5; D6.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
@@ -41,6 +42,32 @@ class ControlFolder:
             self._is: tuple[int, int] | None = _which(run_dir.stat())
         except OSError:  # told by whatever is tried first
             self._is = None
+        self._claimed: int | None = None
+
+    def claim(self) -> bool:
+        """Be the one guard that acts on this run, until `let_go`; False while another one is.
+
+        The lock lies on the folder itself, so it holds between guards of different homes, and goes
+        with its process. True where nobody can tell: no folder, a file system without locks.
+        """
+        try:
+            with self.open() as folder:
+                if self._claimed is not None and os.path.sameopenfile(self._claimed, folder):
+                    return True
+                self.let_go()
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._claimed = os.dup(folder)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def let_go(self) -> None:
+        """Let another guard act."""
+        if self._claimed is not None:
+            os.close(self._claimed)
+            self._claimed = None
 
     @contextmanager
     def open(self, name: str = "") -> Iterator[int]:

@@ -60,11 +60,25 @@ class NativeActuator:
         """Of this guard; carried by what the engine asks for."""
         self.engine_lease_us = LEASE_US
         """Of the engine's pause, when the request names no other."""
+        self.alone = True
+        """No other guard acts on this run, as of the newest look; only then the engine may."""
+        self._claims = False
         self._outdone_by = 0
         self._local: dict[str, Answer] = {}
         self._releases: dict[str, Release] = {}
 
     # -- a guard's begin ---------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """Be the guard that acts on this run, now or as soon as no other one is."""
+        with self._lock:
+            self._claims, self.alone = True, self._folder.claim()
+
+    def let_go(self) -> None:
+        """Let another guard act."""
+        with self._lock:
+            self._claims = False
+            self._folder.let_go()
 
     def claim_epoch(self, known: int = 0) -> int:
         """Begin a new epoch, and keep what the guard before held; returns its number.
@@ -76,6 +90,8 @@ class NativeActuator:
             seen = state.epoch if state and state.epoch < _LARGEST_EPOCH else 0
             self.epoch = max(seen, known, self.epoch) + 1
             now = self.state()
+            if not self.alone:
+                return self.epoch  # what is held is the other guard's
             self._keeper.adopt(self.epoch, {one.id for one in now.holds} if now else None)
             return self.epoch
 
@@ -202,7 +218,7 @@ class NativeActuator:
         command never does: one that a power loss takes has no agent any more.
         """
         with self._lock:
-            told = self._keeper.keep(m_us)
+            told = (*self._look_for_others(), *self._keeper.keep(m_us))
             state = self._spool.state()
             if state is not None and state.epoch > max(self.epoch, self._outdone_by):
                 self._outdone_by = state.epoch
@@ -214,6 +230,17 @@ class NativeActuator:
         return told
 
     # -- below: called with the lock held ----------------------------------------------------
+
+    def _look_for_others(self) -> tuple[str, ...]:
+        """Look whether another guard acts on this run; what it held is ours once it does not."""
+        before = self.alone
+        self.alone = not self._claims or self._folder.claim()
+        if self.alone == before:
+            return ()
+        if not self.alone:
+            return ("another guard acts on this run: this one does not",)
+        self.claim_epoch()
+        return ("the other guard is gone: this one may act",)
 
     def _hold(self, command: Command) -> None:
         file = hold_of(command, self._folder.run_id, self.epoch, self.engine_lease_us)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memwatch.actuators.native import NativeActuator
+from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
 from memwatch.wal.spool_format import MAX_BYTES
@@ -214,3 +215,34 @@ def test_ten_thousand_old_answers_cost_nothing(
     bench.keep(60)
     bench.actuator.claim_epoch()
     assert listed == {"tmp", "hold"}
+
+
+def test_of_two_guards_one_acts_and_the_other_takes_over_when_it_is_gone(tmp_path: Path) -> None:
+    """Also where each has a home of its own: the lock lies on the run's control folder."""
+    clock = ManualClock()
+    first, second = (a_native_run(tmp_path, clock) for _ in range(2))
+    for guard in (first, second):
+        guard.claim()
+        guard.claim_epoch()
+    assert (first.alone, second.alone) == (True, False)
+    first.begin(Command(op="pause", id="p.0", origin="engine"), clock.wall_us())
+    assert second.keep(clock.boot_us()) == ()
+    assert [hold.owner for hold in second.holds()] == [], "what the first one holds is not its own"
+    first.let_go()
+    (told,) = second.keep(clock.boot_us())
+    assert "other guard is gone" in told
+    assert second.alone
+    assert [hold.owner for hold in second.holds()] == ["engine"]
+    second.let_go()
+
+
+def test_a_control_folder_that_was_replaced_is_claimed_anew(tmp_path: Path) -> None:
+    clock = ManualClock()
+    first, second = (a_native_run(tmp_path, clock) for _ in range(2))
+    first.claim()
+    (tmp_path / "control").rename(tmp_path / "before")
+    shutil.copytree(tmp_path / "before", tmp_path / "control")
+    first.keep(clock.boot_us())
+    second.claim()
+    assert (first.alone, second.alone) == (True, False)
+    first.let_go()

@@ -124,6 +124,19 @@ def test_a_grant_is_written_again_so_that_the_next_guard_finds_it(bench: Bench) 
     assert [grant.get("again", False) for grant in again] == [False, True, True, True]
 
 
+def test_it_does_not_act_while_another_guard_does(bench: Bench) -> None:
+    bench.set_mode(mode="act")
+    bench.controls.actuator._claims = True
+    with pytest.MonkeyPatch.context() as other:
+        other.setattr(bench.controls.actuator._folder, "claim", lambda: False)
+        bench.upkeep.look()
+    assert bench.will() == "WILL NOT ACT (another guard acts)"
+    assert "another guard acts" in bench.members("process")[-1]["text"]
+    bench.upkeep.look()
+    assert bench.will().startswith("WILL ACT")
+    bench.controls.actuator.let_go()
+
+
 def test_what_it_will_do_is_one_line(bench: Bench) -> None:
     assert bench.will() == "WILL NOT ACT (shadow)"
     bench.set_mode(mode="act")

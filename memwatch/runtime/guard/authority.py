@@ -60,6 +60,8 @@ class Authority:
         self._lapsed = False
         self.stopped = False
         """The stop file is there, as seen at the last look."""
+        self.rival = False
+        """Another guard acts on this run, as seen at the last look."""
 
     @property
     def grant(self) -> Grant:
@@ -73,7 +75,8 @@ class Authority:
     def mode(self) -> EngineMode:
         """The mode of the engine now."""
         mode = self.grant.mode
-        return "shadow" if mode in ACTING and (self.stopped or self._over()) else mode
+        barred = self.stopped or self.rival or self._over()
+        return "shadow" if mode in ACTING and barred else mode
 
     @property
     def allow(self) -> frozenset[str]:

@@ -139,6 +139,7 @@ class Guard:
         parts.leaving.start()
         parts.notifier.restore(known.told)
         trouble = [*parts.trouble, parts.warden.restore(known.state, known.told)]
+        parts.actuator.claim()
         parts.actuator.claim_epoch(known.epoch)
         parts.upkeep.begin(__version__)
         for text in filter(None, trouble):
@@ -150,6 +151,7 @@ class Guard:
         with ExitStack() as steps:
             for step in (
                 self._lock.release,
+                parts.actuator.let_go,
                 self._write_meta,
                 parts.history.close,
                 parts.ingest.read_own_log,

@@ -9,6 +9,7 @@ from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import EngineInfo, Hold
 from memwatch.domain.level import PLANNED
+from memwatch.domain.operations import ENGINE
 from memwatch.domain.snapshot import Disk
 from memwatch.engine.facts import Facts, Now
 from memwatch.runtime.guard.controls import Controls
@@ -100,13 +101,19 @@ class Portrait:
             pressure=self._probe.pressure,
             period_s=self._probe.period_s,
             commands=self._ledger.commands(),
-            holds=seen.holds,
+            holds=self._minded(seen.holds),
             approved=self._wishes.approved,
             declined=self._wishes.declined,
             released_m_us=self._wishes.released_m_us,
             reset_m_us=self._wishes.reset_m_us,
         )
         return self._facts.build(known, at_us), policy
+
+    def _minded(self, holds: tuple[Hold, ...]) -> tuple[Hold, ...]:
+        """Return what the engine may look after: not what another guard's engine holds."""
+        if not self._authority.rival:
+            return holds
+        return tuple(hold for hold in holds if hold.owner != ENGINE)
 
     # -- for viewers -------------------------------------------------------------------------
 
@@ -142,7 +149,9 @@ class Portrait:
         if self._probe.alive is False:
             return "WILL NOT ACT (the agent is not running)"
         if authority.mode != "act":
-            return f"WILL NOT ACT ({'STOP file' if authority.stopped else authority.mode})"
+            barred = "STOP file" if authority.stopped else "another guard acts"
+            why = barred if authority.stopped or authority.rival else authority.mode
+            return f"WILL NOT ACT ({why})"
         usable, rules = allow & self.seen.ops, self.policy.levels
         acts = [
             level

@@ -55,7 +55,9 @@ class Upkeep:
     def look(self) -> None:
         """Do what is due."""
         m_us = self._clock.boot_us()
-        for text in (*self._actuator.keep(m_us), *self._authority.look()):
+        told = self._actuator.keep(m_us)
+        self._authority.rival = not self._actuator.alone
+        for text in (*told, *self._authority.look()):
             self._write("process", {"text": inert(text, 200), "severity": "notice"})
             self.on_news()
         self._took_over(self._policy.look(m_us))
@@ -72,6 +74,7 @@ class Upkeep:
         book, authority = self._policy.book, self._authority
         authority.follow(book.base)
         authority.look()
+        authority.rival = not self._actuator.alone
         self._set_lease()
         self._mind_reserve(self._clock.boot_us())
         members = {"epoch": self._actuator.epoch, "version": version, "policy": book.origin}
@@ -79,7 +82,8 @@ class Upkeep:
         if self._policy.error:
             error = {"source": book.origin, "changed": [], "error": self._policy.error}
             self._write("policy", error)
-        for note in book.notes:
+        rival = ("another guard acts on this run: this one does not",) if authority.rival else ()
+        for note in (*rival, *book.notes):
             self._write("process", {"text": inert(note, 200), "severity": "notice"})
 
     # -- what people ask -----------------------------------------------------------------------
