@@ -101,7 +101,12 @@ def steps_of(plan: Record) -> dict[str, str]:
 
 
 def wait_plan(
-    stage: Stage, run_dir: Path, level: str, holds: Callable[[Record], Any], what: str
+    stage: Stage,
+    run_dir: Path,
+    level: str,
+    holds: Callable[[Record], Any],
+    what: str,
+    seconds: float = 30.0,
 ) -> Record:
     """Return the first plan of a level for which `holds` is true."""
 
@@ -109,7 +114,7 @@ def wait_plan(
         return next((plan for plan in plans(stage, run_dir, level) if holds(plan)), None)
 
     try:
-        return wait_for(look, what, 30.0)
+        return wait_for(look, what, seconds)
     except AssertionError as error:
         told = [
             (r.kind, {k: v for k, v in r.members.items() if k in _TOLD})

@@ -102,17 +102,25 @@ def group() -> Iterator[EnforcedLimit | None]:
         yield group
 
 
+@pytest.mark.parametrize(
+    "rate",
+    [RATE, pytest.param(50, marks=[pytest.mark.campaign, pytest.mark.timeout(400)])],
+    ids=lambda rate: f"{rate} MB/min",
+)
 def test_a_leak_is_warned_of_then_held_and_the_run_goes_on_when_it_is_mended(
-    group: EnforcedLimit | None, stage: Stage
+    group: EnforcedLimit | None, stage: Stage, rate: int
 ) -> None:
-    demo = Demo(stage, group, "--leak", str(RATE))
+    demo = Demo(stage, group, "--leak", str(rate))
+    patience_s = 15_000 / rate  # the slow one takes minutes to get there
     demo.watch(EARLY)
     session = viewer(stage, demo.run_dir, "ann")
 
-    warned = wait_plan(stage, demo.run_dir, "warn", is_over, "what is done at warn")
+    warned = wait_plan(stage, demo.run_dir, "warn", is_over, "what is done at warn", patience_s)
     assert steps_of(warned) == {"checkpoint": "done", "purge": "done"}
     assert "memory" in warned.text("why")
-    held = wait_plan(stage, demo.run_dir, "intervene", is_over, "what is done at intervene")
+    held = wait_plan(
+        stage, demo.run_dir, "intervene", is_over, "what is done at intervene", patience_s
+    )
     assert steps_of(held) == {"pause": "done", "checkpoint": "done", "purge": "done"}
 
     wait_mode(demo.run_dir, "paused")
