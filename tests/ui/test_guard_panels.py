@@ -28,8 +28,10 @@ def test_what_the_guard_cannot_do_or_waits_for_is_said_on_every_screen() -> None
     assert said() == []
     stop = " STOP FILE: no guard of yours acts while /home/op/STOP exists"
     assert said(stop_file="/home/op/STOP") == [stop]
-    gave_up = " GUARD GAVE UP at warn: what it did had no effect  (G: let it try again)"
-    assert said(open_breakers=("warn",)) == [gave_up]
+    waits = " what the guard did at warn had no effect: it waits  (G: let it try again)"
+    assert said(open_breakers=("warn",)) == [waits], "the next level acts: no alarm"
+    gave_up = " GUARD GAVE UP at intervene: what it did had no effect  (G: let it try again)"
+    assert said(open_breakers=("intervene",)) == [gave_up]
     assert said(policy_error="config.yaml line 3: unknown key") == [
         " POLICY NOT TAKEN, the one before is in force: config.yaml line 3: unknown key"
     ]

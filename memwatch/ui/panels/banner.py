@@ -83,11 +83,7 @@ def _guard(snapshot: Snapshot | None) -> Iterator[tuple[str, str]]:
         error = inert(engine.policy_error, 200)
         yield f"POLICY NOT TAKEN, the one before is in force: {error}", "alarm"
     if engine.open_breakers:
-        levels = ", ".join(engine.open_breakers)
-        yield (
-            f"GUARD GAVE UP at {levels}: what it did had no effect  (G: let it try again)",
-            "alarm",
-        )
+        yield _gave_up(engine.open_breakers)
     plan = proposed(snapshot)
     if plan is not None:
         steps = ", ".join(op_text(step.op) for step in plan.steps)
@@ -122,3 +118,11 @@ def _viewing(frame: Frame) -> tuple[str, str]:
     if view.frozen:
         return f"FROZEN at {clock_text(snapshot.t_us)}{goes_on}  (space: move on)", "notice"
     return "", ""
+
+
+def _gave_up(levels: tuple[str, ...]) -> tuple[str, str]:
+    """Say what is not repeated: gentle steps without effect are no alarm, the next level acts."""
+    try_again = "(G: let it try again)"
+    if levels == ("warn",):
+        return f"what the guard did at warn had no effect: it waits  {try_again}", "notice"
+    return f"GUARD GAVE UP at {', '.join(levels)}: what it did had no effect  {try_again}", "alarm"
