@@ -121,9 +121,13 @@ class HoldKeeper:
 
         `in_force` are the ids that the agent names, None while it says nothing. A pause of the
         engine that ended meanwhile stays over. Holds of others that end with their lease are left
-        to whoever renews them.
+        to whoever renews them. A folder that others may write is not believed: nothing is adopted.
         """
-        for name, owner, file in list(self._on_disk()):
+        try:
+            found = list(self._on_disk())
+        except OSError:  # told by whatever is asked for next
+            return
+        for name, owner, file in found:
             if file is None or name in self._kept or not (owner == ENGINE or file.kept):
                 continue
             if in_force is not None and file.id not in in_force and not file.kept:

@@ -153,11 +153,14 @@ class NativeActuator:
         return released(release, state) if release else held(command_id, state)
 
     def has(self, command_id: str) -> bool:
-        """Say whether a request lies with the agent, or was answered."""
+        """Say whether a request lies with the agent, or was answered; True if nobody can tell."""
         if not is_id(command_id):
             return False
         with self._lock:
-            return self._spool.has(command_id) or self._keeper.has(command_id)
+            try:
+                return self._spool.has(command_id) or self._keeper.has(command_id)
+            except OSError:
+                return True  # it is not asked for again
 
     def withdraw(self, command_id: str) -> bool:
         """Take back a request that was not begun; True when it will not be carried out."""

@@ -17,7 +17,8 @@ from memwatch.actuators.native import NativeActuator
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import Command
 from memwatch.domain.errors import MemwatchError
-from memwatch.wal.spool_format import MAX_BYTES
+from memwatch.wal.segment import CONTROL_DIR
+from memwatch.wal.spool_format import FOLDERS, MAX_BYTES
 from tests.actuators.bench import ENGINE_PAUSE, PAUSE, Bench, ack, files_below
 from tests.actuators.native_run import OPS, RUN_ID, a_native_run, write_run_file
 
@@ -246,3 +247,19 @@ def test_a_control_folder_that_was_replaced_is_claimed_anew(tmp_path: Path) -> N
     second.claim()
     assert (first.alone, second.alone) == (True, False)
     first.let_go()
+
+
+@pytest.mark.parametrize("folder", ["", *FOLDERS])
+def test_a_guard_begins_over_a_control_folder_that_others_may_write(
+    tmp_path: Path, folder: str
+) -> None:
+    """It watches, and refuses to ask: a `chmod -R g+w` must not end the watch."""
+    native = a_native_run(tmp_path, ManualClock())
+    (tmp_path / CONTROL_DIR / folder).chmod(0o770)
+    native.claim()
+    assert native.claim_epoch(4) == 5
+    assert native.holds() == ()
+    assert native.keep(10**9) == ()
+    assert native.has("c1") is (folder in ("", "hold")), "what cannot be seen is not asked again"
+    assert native.answer("c1") is None
+    assert not native.withdraw("c1")
