@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from memwatch.config.schema import Profile
+from memwatch.config.shape import numbers_of
 from memwatch.domain.policy import KEEP
 from memwatch.domain.text import inert
 
@@ -38,7 +38,8 @@ def contradiction(settings: Struct) -> Contradiction | None:
 
 
 def _contradictions(settings: Struct) -> Iterator[Contradiction]:
-    numbers = dict(_numbers(settings, ""))
+    # A policy is judged where all its layers come together.
+    numbers = dict(numbers_of(settings, ["policy"]))
     for key, value in numbers.items():
         # No bytes, no time, no importance are a choice; a tier of no entries is none.
         least_is_zero = key.startswith("retention.") and not key.endswith(_COUNTS)
@@ -72,21 +73,3 @@ def _of_levels(numbers: dict[str, float]) -> Iterator[Contradiction]:
             if numbers[low] >= numbers[high]:
                 text = f"{low} ({numbers[low]}) must be below {high} ({numbers[high]})"
                 yield Contradiction(low, text)
-
-
-def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
-    """Walk a struct: every number with its path."""
-    if isinstance(value, Struct):
-        for field in fields(value):
-            if isinstance(value, Profile) and field.name == "policy":
-                continue  # judged where all layers of a policy come together
-            inner = f"{path}.{field.name}" if path else field.name
-            yield from _numbers(getattr(value, field.name), inner)
-    elif isinstance(value, tuple):
-        for index, item in enumerate(value):
-            yield from _numbers(item, f"{path}[{index}]")
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from _numbers(item, f"{path}.{name}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield path, value

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, Protocol
 
-from msgspec import Struct, structs
-
 from memwatch.config.policy import Action, Levels, Policy
+from memwatch.config.shape import numbers_of
 from memwatch.config.yaml_file import nearest
 from memwatch.domain.level import PLANNED
 from memwatch.domain.operations import CHECKPOINT_KINDS, OPERATIONS, PURGE_HOWS
@@ -95,7 +94,7 @@ def wrongs(policy: Policy, origins: Said, ops: Collection[str] | None) -> Iterat
 
     `ops` is what the agent takes, holds included; None where that is not known.
     """
-    numbers = dict(_numbers(policy, ""))
+    numbers = dict(numbers_of(policy, ["args"]))  # those of steps are judged elsewhere
     for key, value in numbers.items():
         if (said := _out_of_range(key, value)) is not None:
             yield Wrong((key,), said)
@@ -255,20 +254,3 @@ def _resources(policy: Policy) -> Iterator[Wrong]:
                 key = f"{at}.levels.{level}.steps"
                 need = f"set {at}.{level}" if level != "hard" else "only memory has a hard limit"
                 yield Wrong((key,), f"{key} would never be done: {need}")
-
-
-def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
-    """Walk a policy: every number with its key; arguments of steps are judged elsewhere."""
-    if isinstance(value, Struct):
-        for member in structs.fields(type(value)):
-            if member.name != "args":
-                inner = f"{path}.{member.name}" if path else member.name
-                yield from _numbers(getattr(value, member.name), inner)
-    elif isinstance(value, tuple):
-        for index, item in enumerate(value):
-            yield from _numbers(item, f"{path}[{index}]")
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from _numbers(item, f"{path}.{name}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield path, value

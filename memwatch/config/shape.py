@@ -6,7 +6,7 @@ Maps merge by key and lists replace, by the types of the struct: see `overlaid`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -49,6 +49,25 @@ def struct_of(hint: Any) -> type[Struct] | None:
 def named_struct_of(hint: Any) -> type[Struct] | None:
     """Return the struct of a setting that holds one for each of several names."""
     return struct_of(get_args(hint)[1]) if get_origin(hint) is dict else None
+
+
+def numbers_of(
+    value: Any, unseen: Collection[str] = (), path: str = ""
+) -> Iterator[tuple[str, float]]:
+    """Walk settings: every number with its key; members called as in `unseen` are left out."""
+    if isinstance(value, Struct):
+        for member in value.__struct_fields__:
+            if member not in unseen:
+                inner = f"{path}.{member}" if path else member
+                yield from numbers_of(getattr(value, member), unseen, inner)
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from numbers_of(item, unseen, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from numbers_of(item, unseen, f"{path}.{name}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
 
 
 def check_keys(node: yaml.Node, hint: Any, where: str) -> None:

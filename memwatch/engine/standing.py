@@ -36,6 +36,7 @@ class Standing(NamedTuple):
 
 def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Standing:
     """Return where the engine stands after a tick with the same facts."""
+    turn = Turn(facts, policy, now)
     levels: dict[str, Level] = {"memory": state.level()}
     levels |= {name: one.level for name, one in state.levels.items() if one.level != "normal"}
     return Standing(
@@ -45,12 +46,12 @@ def standing(state: EngineState, facts: Facts, policy: Policy, now: Now) -> Stan
         soft_why=state.soft.why if state.soft.points else "",
         plan=_shown(state.plan, facts.mode),
         last=state.last,
-        waiting=_waiting(state, Turn(facts, policy, now)),
+        waiting=_waiting(state, turn),
         open_breakers=(
             *(level for level in PLANNED if level in state.breakers),
             *sorted(state.breakers.keys() - set(PLANNED)),
         ),
-        missing=_missing(Turn(facts, policy, now)),
+        missing=_missing(turn),
     )
 
 

@@ -10,7 +10,7 @@ from memwatch.domain.text import inert
 from memwatch.domain.wording import op_text, request_text
 from memwatch.ui.format import moment_text
 
-MODES: dict[EngineMode, str] = {
+_MODES: dict[EngineMode, str] = {
     "off": "judges nothing",
     "observe": "watches levels, plans nothing",
     "shadow": "plans, and sends nothing",
@@ -25,6 +25,7 @@ def owner_words(owner: str) -> str:
     return _OWNERS.get(owner) or inert(owner, 24)
 
 
+_WILL_NOT = "WILL NOT ACT"
 _OWNERS = {"engine": "the guard", "operator": "a person", "keep": "a person"}
 
 
@@ -74,17 +75,34 @@ def plan_words(plan: Plan) -> str:
     return f"{words}: {inert(plan.detail, 100)}" if plan.detail else words
 
 
+def does_words(engine: EngineInfo) -> str:
+    """Return what the guard does in its mode; nothing where something keeps it from that.
+
+    >>> does_words(EngineInfo(mode="act", will="WILL NOT ACT (nothing is allowed)"))
+    ''
+    """
+    barred = engine.mode == "act" and engine.will.startswith(_WILL_NOT)
+    return "" if barred else f"it {_MODES[engine.mode]}"
+
+
 def guard_words(engine: EngineInfo, mode: EngineMode) -> str:
-    """Return whether the guard acts; where it does not that is in capitals.
+    """Return whether the guard acts; where it does not that is in capitals, as the guard words it.
+
+    What keeps it from acting may be more than its mode: a stop file, another guard, a policy that
+    allows nothing.
 
     >>> guard_words(EngineInfo(), "act"), guard_words(EngineInfo(), "shadow")
     ('guard acts', 'WILL NOT ACT (shadow)')
+    >>> guard_words(EngineInfo(will="WILL NOT ACT (another guard acts)"), "shadow")
+    'WILL NOT ACT (another guard acts)'
     >>> guard_words(EngineInfo(allow=("checkpoint", "pause")), "act")
     'guard acts (checkpoint, pause)'
     """
-    if engine.stop_file:
-        return "WILL NOT ACT (stop file)"
-    if mode == "act":
-        few = f" ({', '.join(op_text(op) for op in engine.allow)})" if engine.allow else ""
-        return f"guard acts{few}" if len(engine.allow) <= 2 else "guard acts"
-    return "guard asks" if mode == "ask" else f"WILL NOT ACT ({mode})"
+    if mode == "ask":
+        return "guard asks"
+    if engine.will.startswith(_WILL_NOT):
+        return inert(engine.will, 60)
+    if mode != "act":
+        return f"{_WILL_NOT} ({mode})"
+    few = f" ({', '.join(op_text(op) for op in engine.allow)})" if engine.allow else ""
+    return f"guard acts{few}" if len(engine.allow) <= 2 else "guard acts"

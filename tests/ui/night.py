@@ -102,7 +102,9 @@ def asking(snapshot: Snapshot) -> Snapshot:
 
 
 def in_mode(snapshot: Snapshot, mode: EngineMode, **engine: Any) -> Snapshot:
-    """Return the same with the guard in another mode."""
+    """Return the same with the guard in another mode, which it words itself."""
+    acts = mode == "act"
+    engine.setdefault("will", snapshot.engine.will if acts else f"WILL NOT ACT ({mode})")
     return replace(
         snapshot,
         guard=replace(snapshot.guard, engine=mode),

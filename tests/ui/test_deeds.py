@@ -169,11 +169,15 @@ def test_a_plan_is_let_go_by_its_name_and_its_steps_are_shown() -> None:
 
 def test_breakers_and_the_stop_file_are_said_where_the_mode_is_chosen() -> None:
     snapshot = night.in_mode(
-        snapshot_of(), "shadow", open_breakers=("warn",), stop_file="/home/op/STOP"
+        snapshot_of(),
+        "shadow",
+        open_breakers=("warn",),
+        stop_file="/home/op/STOP",
+        will="WILL NOT ACT (STOP file)",
     )
     found = deed("engine", snapshot)
     assert isinstance(found, Question)
-    assert "WILL NOT ACT (stop file)" in found.lines[0]
+    assert "WILL NOT ACT (STOP file)" in found.lines[0]
     assert "/home/op/STOP" in found.lines[1]
     assert found.choices[1].command is not None
     assert found.choices[1].command.op == "engine.reset"

@@ -7,10 +7,14 @@ from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Hold
+from memwatch.domain.intervention import Intervention
+from memwatch.domain.level import EngineMode
 from memwatch.ui.frame import Frame
 from memwatch.ui.panels.acts import acts
 from memwatch.ui.panels.banner import banner
 from memwatch.ui.panels.footer import next_step
+from memwatch.ui.panels.header import header
+from memwatch.ui.panels.policy import policy_lines
 from tests.ui import night
 from tests.ui.harness import frame_of, snapshot_of, texts
 
@@ -98,3 +102,28 @@ def test_plan_holds_and_requests_leave_the_table_half_of_the_room() -> None:
 def test_rehearsals_are_no_requests() -> None:
     dry = CommandInfo(id="1", op="purge", state="asked", asked_us=0, changed_us=0, dry_run=True)
     assert not any("asked" in row for row in texts(acts(changed(commands=(dry,)), 100, 7)))
+
+
+@pytest.mark.parametrize(
+    ("mode", "will"),
+    [
+        ("act", "WILL NOT ACT (nothing is allowed)"),
+        ("shadow", "WILL NOT ACT (another guard acts)"),
+    ],
+)
+def test_a_guard_that_is_kept_from_acting_is_not_said_to_act(mode: EngineMode, will: str) -> None:
+    snapshot = night.in_mode(snapshot_of(), mode, will=will)
+    assert will in texts([header(frame_of(snapshot=snapshot), 160)])[0]
+    said = "\n".join(texts(policy_lines(frame_of(snapshot=snapshot), 100)))
+    assert will in said
+    assert "carries its plans out" not in said
+
+
+def test_a_share_that_does_not_fit_is_left_out_and_not_cut() -> None:
+    one = Intervention(
+        id="1", action="purge", tier="recent", before=6e6, freed_bytes=-8.5e6, freed_share=-1.42
+    )
+    lines = acts(frame_of(snapshot=replace(snapshot_of(), interventions=(one,))), 80, 12)
+    said = "\n".join(texts(lines))
+    assert "-8.5M" in said
+    assert "-1…" not in said

@@ -10,7 +10,7 @@ from memwatch.domain.wording import op_text
 from memwatch.ui.deeds.choices import LEAVE, Request, choice, command, of_run
 from memwatch.ui.deeds.dialog import Choice, Question
 from memwatch.ui.deeds.offers import proposed
-from memwatch.ui.words import MODES, guard_words, step_words
+from memwatch.ui.words import does_words, guard_words, step_words
 
 CAREFUL = ("checkpoint", "pause")
 """What a guard may do that is to take nothing away."""
@@ -73,7 +73,8 @@ def engine(snapshot: Snapshot) -> Question:
     """Ask what the guard may do by itself."""
     engine = snapshot.engine
     by = f", set by {inert(engine.by, 24)}" if engine.by else ""
-    lines = [f"now: {guard_words(engine, engine.mode)}{by}; it {MODES[engine.mode]}"]
+    does = f"; {words}" if (words := does_words(engine)) else ""
+    lines = [f"now: {guard_words(engine, engine.mode)}{by}{does}"]
     if engine.stop_file:
         lines.append(f"whatever is chosen, it does not act while {inert(engine.stop_file)} exists")
     choices = [LEAVE]

@@ -21,6 +21,7 @@ RECENT_US = 10_000_000
 
 TITLE = "interventions ─ median of 30s before, 10s after"
 
+_FREED_CELLS = 9
 _COLUMNS = (
     TableColumn("when", 8, "left"),
     TableColumn("what", 0, "left"),
@@ -29,7 +30,7 @@ _COLUMNS = (
     TableColumn("-30s", 5),
     TableColumn("+10s", 5),
     TableColumn("+10min", 6, needs=78),
-    TableColumn("freed", 9),
+    TableColumn("freed", _FREED_CELLS),
     TableColumn("claimed", 7, needs=66),
     TableColumn("took", 5),
 )
@@ -172,5 +173,8 @@ def _freed(one: Intervention) -> str:
         return "overlaps"
     if one.freed_bytes is None:
         return "–"
-    share = "" if one.freed_share is None else f" {share_text(one.freed_share):>4}"
-    return bytes_text(one.freed_bytes) + share
+    freed = bytes_text(one.freed_bytes)
+    if one.freed_share is None:
+        return freed
+    both = f"{freed} {share_text(one.freed_share):>4}"
+    return both if len(both) <= _FREED_CELLS else freed  # half a figure would be another one

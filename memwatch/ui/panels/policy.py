@@ -14,7 +14,7 @@ from memwatch.ui.format import moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
 from memwatch.ui.panels.facts import Fact, fact_lines
-from memwatch.ui.words import MODES, guard_words, plan_words, step_words
+from memwatch.ui.words import does_words, guard_words, plan_words, step_words
 
 
 def policy_lines(frame: Frame, width: int) -> list[Line]:
@@ -36,7 +36,7 @@ def policy_lines(frame: Frame, width: int) -> list[Line]:
 def _authority(snapshot: Snapshot) -> Iterator[Fact]:
     engine = snapshot.engine
     will = inert(engine.will, 120) or guard_words(engine, engine.mode)
-    yield "guard", f"{will}: it {MODES[engine.mode]}"
+    yield "guard", f"{will}: {does}" if (does := does_words(engine)) else will
     parts = [f"set by {inert(engine.by, 24)}" if engine.by else ""]
     if engine.until_us is not None:
         parts.append(f"until {moment_text(engine.until_us, snapshot.t_us)}")
