@@ -12,8 +12,9 @@ def inert(text: str, width: int = 200) -> str:
     """Return `text` without anything that a terminal acts on, cut to `width` characters.
 
     Control, format (bidirectional overrides, zero width), surrogate, private and unassigned
-    characters become U+FFFD; tabs and line ends become spaces. Console markup is not
-    interpreted anywhere, so brackets stay.
+    characters become U+FFFD; tabs, line ends and every other kind of space become plain spaces,
+    so that what comes out is printable. Console markup is not interpreted anywhere, so brackets
+    stay.
 
     >>> inert("a\\x1b[31mb\\tc")
     'a\\ufffd[31mb c'
@@ -25,9 +26,10 @@ def inert(text: str, width: int = 200) -> str:
 
 
 def _inert_character(character: str) -> str:
-    if character in "\t\n\r":
+    category = unicodedata.category(character)
+    if character in "\t\n\r" or category == "Zs":
         return " "
-    return _REPLACEMENT if unicodedata.category(character) in _REFUSED else character
+    return _REPLACEMENT if category in _REFUSED else character
 
 
 def sayable(what: object, most: int = 10_000) -> str:
