@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from memwatch.analytics.tally import Sums, Tally
 from memwatch.analytics.told import Instant
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.record import Record
-from memwatch.domain.snapshot import Checkpoint
 from memwatch.domain.text import inert
 
 _KEPT = 64

@@ -7,11 +7,11 @@ a third answer beside good and bad. Source: screens, requirement D2.
 from __future__ import annotations
 
 from memwatch.config.schema import Lights
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.level import Level
 from memwatch.domain.snapshot import (
     GONE,
     PAST,
-    Checkpoints,
     Disk,
     GuardInfo,
     Light,

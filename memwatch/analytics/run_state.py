@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from memwatch.analytics.checkpoint_fold import CheckpointFold
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.record import Fault, Record, figure, whole
 from memwatch.domain.sample import TierSample
-from memwatch.domain.snapshot import Checkpoint
 from memwatch.domain.text import inert
 
 _KEPT_CHECKPOINTS = 64

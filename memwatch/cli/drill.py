@@ -13,8 +13,8 @@ import msgspec
 
 from memwatch.config.locations import lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
-from memwatch.domain.drill import Drill
 from memwatch.domain.errors import MemwatchError
+from memwatch.domain.recovery import PastRecovery
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
 from memwatch.ingest.open_run import open_run
@@ -34,7 +34,7 @@ Result = dict[str, Any]
 
 
 def run(words: list[str]) -> int:
-    """Drill a run; returns 1 when not everything was had back as it was."""
+    """PastRecovery a run; returns 1 when not everything was had back as it was."""
     parser = argparse.ArgumentParser(
         prog="memwatch drill",
         description="Recovers a run for practice: proves and measures it, writes nothing to it.",
@@ -54,7 +54,7 @@ def run(words: list[str]) -> int:
 
 
 def _drilled(path: Path) -> Result:
-    """Drill in a fresh process: its memory is that of the recovery alone."""
+    """PastRecovery in a fresh process: its memory is that of the recovery alone."""
     command = [sys.executable, "-m", "memwatch.agent.recovery", str(path.absolute())]
     done = subprocess.run(
         command,
@@ -81,7 +81,7 @@ def _keep(path: Path, result: Result) -> str:
         return "no file of the run says which it is"
     try:
         home = run_home(run_key(path, result["run_id"]), create=True)
-        append_drill(home, msgspec.convert(result, Drill))
+        append_drill(home, msgspec.convert(result, PastRecovery))
     except OSError as error:
         return inert(f"{error.strerror or error} ({error.filename})", 300)
     return ""

@@ -171,6 +171,17 @@ class Outlook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One in half of the time that is left, and never two nearer than this."""
 
 
+class CrashBudget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a crash may cost at most (R12): over it a checkpoint is taken that brings it under."""
+
+    recover_s: float | None = None
+    """Seconds until it is back, by the estimate; None: no such limit."""
+    work_s: float | None = None
+    """Seconds of work that no checkpoint holds."""
+    apart_s: float = 120.0
+    """Two of its checkpoints are never nearer than this."""
+
+
 class Measure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether a plan helped."""
 
@@ -238,6 +249,7 @@ class PhasePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     soft: SoftLimit = field(default_factory=SoftLimit)
     levels: Levels = field(default_factory=Levels)
     outlook: Outlook = field(default_factory=Outlook)
+    budget: CrashBudget = field(default_factory=CrashBudget)
     measure: Measure = field(default_factory=Measure)
     pause: Pause = field(default_factory=Pause)
     breaker: Breaker = field(default_factory=Breaker)

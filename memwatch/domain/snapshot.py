@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import (
     Alert,
@@ -19,9 +20,9 @@ from memwatch.domain.control import (
     SinceLeft,
     Suggestion,
 )
-from memwatch.domain.drill import Drill
-from memwatch.domain.intervention import Intervention
+from memwatch.domain.intervention import Advice, Intervention
 from memwatch.domain.level import EngineMode, Level
+from memwatch.domain.recovery import Recovery
 from memwatch.domain.sample import ProcessInfo
 
 RunState = Literal[
@@ -146,80 +147,6 @@ class Tier(Struct, frozen=True, kw_only=True):
     growth_per_min: dict[str, float | None] = {}
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True):
-    """One checkpoint as the log tells it."""
-
-    id: str
-    kind: Literal["full", "incremental"] | str
-    state: Literal["begun", "committed", "aborted", "incomplete"]
-    base: str | None = None
-    first_lsn: int | None = None
-    last_lsn: int | None = None
-    bytes: int | None = None
-    entries: int | None = None
-    began_us: int = 0
-    committed_us: int | None = None
-    duration_s: float | None = None
-    stall_s: float | None = None
-    reason: str = ""
-
-
-class Chain(Struct, frozen=True, kw_only=True):
-    """What lies behind the newest recoverable full checkpoint."""
-
-    deltas: int = 0
-    bytes: int = 0
-    """Bytes of the incremental checkpoints since the full one ("18 of 50 MB")."""
-    limit_bytes: int = 50_000_000
-    entries: int = 0
-
-
-class Checkpoints(Struct, frozen=True, kw_only=True):
-    """Checkpoints: the last, what recovery would start from, what is due."""
-
-    last: Checkpoint | None = None
-    last_recoverable_full: Checkpoint | None = None
-    """The newest full one that was committed and lies on disk."""
-    chain: Chain = Chain()
-    age_s: float | None = None
-    """Age of the last committed one."""
-    overdue: bool = False
-    """By the grace of the profile behind the agent's cadence."""
-    overdue_kind: Literal["full", "incremental"] | None = None
-    next_kind: Literal["full", "incremental"] | None = None
-    due_in_s: float | None = None
-    """Time until the next one is due; negative when it is late."""
-    due_experiments: int | None = None
-    """It is due after so many experiments, too, of which `due_experiments_done` are done."""
-    due_experiments_done: int | None = None
-    experiments_since: int | None = None
-    """Experiments that ended since the newest committed one; aborted ones do not count."""
-    next_fits: bool | None = None
-    """The disk has room for two more full ones beside its reserve; None before the first."""
-    incomplete: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    """Committed by the log, but not found on disk: the newest full one, increments behind it."""
-    count: int = 0
-
-
-class Recovery(Struct, frozen=True, kw_only=True):
-    """Raw figures of "if it crashed now"; the estimate built on them comes with its own panel."""
-
-    full_bytes: int | None = None
-    delta_bytes: int = 0
-    tail_bytes: int = 0
-    """Bytes of the log behind the newest checkpoint: what a recovery replays."""
-    tail_records: int = 0
-    at_risk_s: float | None = None
-    """Time since the newest checkpoint that can be loaded (since the start without one): a crash
-    now means to do the work of this time again."""
-    at_risk_experiments: int = 0
-    """Experiments ended or begun in that time."""
-    mean_experiment_s: float | None = None
-    drill: Drill | None = None
-    """What a drill measured last; None before the first."""
-
-
 class Disk(Struct, frozen=True, kw_only=True):
     path: str = ""  # of the run: this is about its file system
     total_bytes: int | None = None
@@ -317,6 +244,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     engine: EngineInfo = EngineInfo()
     holds: tuple[Hold, ...] = ()
     suggestion: Suggestion | None = None
+    advice: tuple[Advice, ...] = ()
+    """What the run's past teaches, most useful first; a handful."""
     since: SinceLeft | None = None
     """None while nobody left."""
     alerts: tuple[Alert, ...] = ()

@@ -49,6 +49,17 @@ class CheckpointFacts(Struct, frozen=True, kw_only=True):
     """Boot clock at which the newest one was committed."""
 
 
+class RecoveryFacts(Struct, frozen=True, kw_only=True):
+    """What a crash would cost now."""
+
+    rto_s: float | None = None
+    """Likely seconds until it is back."""
+    work_s: float | None = None
+    """Work that no checkpoint holds."""
+    rto_after_s: Mapping[str, float] = {}
+    """The same estimate right after a checkpoint, by kind: incremental, full."""
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """All of it."""
 
@@ -65,6 +76,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     """`memory` is one of them when it was ever measured."""
     pressure: Pressure | None = None
     checkpoint: CheckpointFacts = CheckpointFacts()
+    recovery: RecoveryFacts = RecoveryFacts()
     sample_period_s: float = 2.0
     commands: Mapping[str, CommandInfo] = {}
     """Requests of the engine by id, as the ledger knows them: one that is missing was lost."""

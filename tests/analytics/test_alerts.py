@@ -19,12 +19,12 @@ from memwatch.analytics.alerts import (
     judge,
     restore,
 )
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.control import Alert, EngineInfo, Hold, NotifyInfo
 from memwatch.domain.level import LEVELS, Level
 from memwatch.domain.plan import Plan
 from memwatch.domain.record import Record
 from memwatch.domain.snapshot import (
-    Checkpoints,
     GuardInfo,
     Light,
     Progress,

@@ -11,16 +11,8 @@ from memwatch.analytics.lights import (
     step_light,
 )
 from memwatch.config.schema import Lights
-from memwatch.domain.snapshot import (
-    Checkpoints,
-    Limit,
-    Limits,
-    Processes,
-    Progress,
-    Resource,
-    RunInfo,
-    RunState,
-)
+from memwatch.domain.checkpoints import Checkpoints
+from memwatch.domain.snapshot import Limit, Limits, Processes, Progress, Resource, RunInfo, RunState
 
 SETTINGS = Lights(step_watch_s=15, step_warn_s=40)
 

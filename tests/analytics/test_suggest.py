@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 
 from memwatch.analytics.suggest import suggest
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.intervention import Intervention
-from memwatch.domain.snapshot import (
-    Checkpoints,
-    GuardInfo,
-    Resource,
-    RunInfo,
-    RunState,
-    Snapshot,
-    Tier,
-)
+from memwatch.domain.snapshot import GuardInfo, Resource, RunInfo, RunState, Snapshot, Tier
 from tests.builders import T0_US
 
 MB = 1_000_000

@@ -10,21 +10,11 @@ from msgspec.structs import replace
 
 from memwatch.cli.nightly import Check, NightFacts, judge
 from memwatch.config.policy import Policy
+from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import ChannelInfo, EngineInfo, NotifyInfo
-from memwatch.domain.drill import Drill
-from memwatch.domain.snapshot import (
-    Checkpoint,
-    Checkpoints,
-    Disk,
-    GuardInfo,
-    Limit,
-    Limits,
-    Recovery,
-    Resource,
-    RunInfo,
-    Snapshot,
-)
+from memwatch.domain.recovery import PastRecovery, Recovery
+from memwatch.domain.snapshot import Disk, GuardInfo, Limit, Limits, Resource, RunInfo, Snapshot
 from memwatch.host.logout import Logout
 
 NOW_US = 1_800_000_000_000_000
@@ -45,7 +35,7 @@ GOOD = Snapshot(
     resources=(Resource(name="memory", used=3.0 * GB, share=0.375),),
     checkpoints=Checkpoints(last=FULL, last_recoverable_full=FULL, age_s=60.0, next_fits=True),
     recovery=Recovery(
-        full_bytes=GB, drill=Drill(t_us=NOW_US - HOUR_US, total_s=19.0, matches=True)
+        full_bytes=GB, drill=PastRecovery(t_us=NOW_US - HOUR_US, total_s=19.0, matches=True)
     ),
     disk=Disk(free_bytes=200 * GB),
     notify=NotifyInfo(channels=(CHANNEL,), heartbeat=BEAT),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.policy import Cadence
 from memwatch.domain.sample import TreeSample
-from memwatch.domain.snapshot import Checkpoints
 from memwatch.ingest.checkpoint_scan import OnDisk
 from memwatch.runtime.views.checkpoint_view import cadence_of
 from tests.builders import tiers

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from memwatch.domain.drill import Drill, DrillTerm
+from memwatch.domain.recovery import MeasuredTerm, PastRecovery
 from memwatch.runtime.runs.drill_file import DRILL_FILE, DrillNews, append_drill, read_drill
 
-FIRST = Drill(t_us=1, total_s=2.5, terms=(DrillTerm("load", 1.0, 5),), matches=True)
-SECOND = Drill(t_us=2, total_s=3.5, cold_cache=True)
+FIRST = PastRecovery(t_us=1, total_s=2.5, terms=(MeasuredTerm("load", 1.0, 5),), matches=True)
+SECOND = PastRecovery(t_us=2, total_s=3.5, cold_cache=True)
 
 
 def test_the_newest_is_read(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
-from memwatch.domain.drill import Drill
 from memwatch.domain.record import Record
+from memwatch.domain.recovery import PastRecovery
 from memwatch.domain.sample import ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit
 from memwatch.runtime.guard.probe_loop import ProbeLoop
@@ -121,7 +121,7 @@ def test_a_drill_is_seen_at_the_next_slow_look(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.loop.look()
     assert bench.loop.drill is None
-    drill = Drill(t_us=5, total_s=2.5, matches=True)
+    drill = PastRecovery(t_us=5, total_s=2.5, matches=True)
     append_drill(tmp_path, drill)
     bench.loop._slow_due = 0.0
     bench.loop.look()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memwatch.config.policy import Policy
+from memwatch.domain.checkpoints import Chain, Checkpoint, Checkpoints
 from memwatch.domain.control import EngineInfo
 from memwatch.domain.intervention import Intervention
+from memwatch.domain.recovery import Recovery
 from memwatch.domain.sample import ProcessInfo
 from memwatch.domain.snapshot import (
-    Chain,
-    Checkpoint,
-    Checkpoints,
     Disk,
     GuardInfo,
     Light,
@@ -20,7 +19,6 @@ from memwatch.domain.snapshot import (
     Own,
     Processes,
     Progress,
-    Recovery,
     Resource,
     RunInfo,
     Snapshot,

@@ -7,18 +7,10 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.command import CommandInfo
-from memwatch.domain.drill import Drill
-from memwatch.domain.snapshot import (
-    Checkpoints,
-    Event,
-    Limits,
-    Processes,
-    Recovery,
-    Severity,
-    Source,
-    Tier,
-)
+from memwatch.domain.recovery import PastRecovery, Recovery
+from memwatch.domain.snapshot import Event, Limits, Processes, Severity, Source, Tier
 from memwatch.ui.actions import ACTIONS
 from memwatch.ui.frame import Frame, OwnCost
 from memwatch.ui.line import Line, text_of
@@ -167,13 +159,16 @@ def test_recovery_shows_raw_figures_and_no_estimate() -> None:
 @pytest.mark.parametrize(
     ("drill", "said"),
     [
-        (Drill(t_us=0, total_s=2.31, cold_cache=True, matches=True), "2.3s cold, {}, hash matches"),
-        (Drill(t_us=0, total_s=0.5, matches=None), "0.50s warm, {}, no hash yet"),
-        (Drill(t_us=0, total_s=12, matches=False, lossy=True), "12s warm, {}, HASH DIFFERS"),
-        (Drill(t_us=0, total_s=12, matches=True, lossy=True), "12s warm, {}, SOME LOST"),
+        (
+            PastRecovery(t_us=0, total_s=2.31, cold_cache=True, matches=True),
+            "2.3s cold, {}, hash matches",
+        ),
+        (PastRecovery(t_us=0, total_s=0.5, matches=None), "0.50s warm, {}, no hash yet"),
+        (PastRecovery(t_us=0, total_s=12, matches=False, lossy=True), "12s warm, {}, HASH DIFFERS"),
+        (PastRecovery(t_us=0, total_s=12, matches=True, lossy=True), "12s warm, {}, SOME LOST"),
     ],
 )
-def test_recovery_shows_what_a_drill_measured(drill: Drill, said: str) -> None:
+def test_recovery_shows_what_a_drill_measured(drill: PastRecovery, said: str) -> None:
     frame = frame_of()
     assert frame.snapshot is not None
     when_us = frame.snapshot.t_us - 300_000_000

@@ -10,14 +10,7 @@ from msgspec.structs import replace
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Alert, Hold, SinceLeft, Suggestion
 from memwatch.domain.intervention import Intervention
-from memwatch.domain.snapshot import (
-    Event,
-    GuardInfo,
-    Light,
-    Limit,
-    Snapshot,
-    Word,
-)
+from memwatch.domain.snapshot import Event, GuardInfo, Light, Limit, Snapshot, Word
 from memwatch.ui.actions import PANELS as PANEL_NAMES
 from memwatch.ui.deeds.dialog import Dialog, Question
 from memwatch.ui.deeds.table import DEEDS, deed

@@ -15,10 +15,11 @@ from memwatch.analytics.growth import Growth, Slope
 from memwatch.analytics.told import Instant
 from memwatch.config.policy import Policy
 from memwatch.config.schema import Profile
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Hold, Pressure
 from memwatch.domain.level import EngineMode
-from memwatch.domain.snapshot import Checkpoint, Disk, Limits, RunState
+from memwatch.domain.snapshot import Disk, Limits, RunState
 from memwatch.engine.facts import CheckpointFacts, Facts, ResourceFacts
 from memwatch.runtime.views.resource_view import ResourceView
 from memwatch.runtime.views.ring import Ring

@@ -17,7 +17,7 @@ from typing import Any
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import Pressure
-from memwatch.domain.drill import Drill
+from memwatch.domain.recovery import PastRecovery
 from memwatch.domain.sample import DiskSample, ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit, Own
 from memwatch.host.disk import directory_bytes, disk_sample
@@ -82,7 +82,7 @@ class ProbeLoop:
         self.limits: tuple[Limit, ...] = ()
         self.alive: bool | None = None
         self.own = Own()
-        self.drill: Drill | None = None
+        self.drill: PastRecovery | None = None
         """The newest recovery for practice of this run."""
         self.limit: Limit | None = None
         """The binding limit, written beside each sample."""

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from memwatch.domain.drill import Drill
+from memwatch.domain.recovery import PastRecovery
 
 DRILL_FILE = "drills.jsonl"
 _TAIL_BYTES = 65_536
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def append_drill(home: Path, drill: Drill) -> None:
+def append_drill(home: Path, drill: PastRecovery) -> None:
     """Add a line to the drills of the run whose folder `home` is, whole; raises OSError."""
     path, line = home / DRILL_FILE, msgspec.json.encode(drill) + b"\n"
     fd = os.open(path, _APPEND, 0o600)
@@ -29,13 +29,13 @@ def append_drill(home: Path, drill: Drill) -> None:
         os.close(fd)
 
 
-def read_drill(home: Path) -> Drill | None:
+def read_drill(home: Path) -> PastRecovery | None:
     """Return the newest drill of a run, None where there is none that can be read."""
     with suppress(OSError), (home / DRILL_FILE).open("rb") as file:
         file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
         for line in reversed(file.read().splitlines()):
             with suppress(ValueError, RecursionError):
-                return msgspec.json.decode(line, type=Drill)
+                return msgspec.json.decode(line, type=PastRecovery)
     return None
 
 
@@ -46,7 +46,7 @@ class DrillNews:
         self._home = home
         self._seen: tuple[int, int] | None = None
 
-    def look(self) -> Drill | None:
+    def look(self) -> PastRecovery | None:
         """Return the newest drill when there may be a new one."""
         try:
             status = (self._home / DRILL_FILE).stat()

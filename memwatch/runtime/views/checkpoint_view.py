@@ -12,10 +12,11 @@ from memwatch.analytics.checkpoint_fold import Saved
 from memwatch.analytics.tally import Sums
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Lights
-from memwatch.domain.drill import Drill
+from memwatch.domain.checkpoints import Chain, Checkpoint, Checkpoints
 from memwatch.domain.policy import Cadence
 from memwatch.domain.record import figure
-from memwatch.domain.snapshot import PAST, Chain, Checkpoint, Checkpoints, Recovery, RunInfo
+from memwatch.domain.recovery import PastRecovery, Recovery
+from memwatch.domain.snapshot import PAST, RunInfo
 from memwatch.runtime.views.ring import Ring
 from memwatch.wal.manifest import RunManifest
 
@@ -89,7 +90,7 @@ class CheckpointView:
             count=saved.counts["committed"],
         )
 
-    def recovery(self, now_at_us: int, drill: Drill | None) -> Recovery:
+    def recovery(self, now_at_us: int, drill: PastRecovery | None) -> Recovery:
         """Return what a recovery would load and replay, and what it would have to do again."""
         state, chain = self._ring.state, self._chain()
         full, end = chain.full, chain.end

@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from memwatch.config.policy import Policy
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Alert, EngineInfo, Hold, NotifyInfo, SinceLeft
-from memwatch.domain.drill import Drill
 from memwatch.domain.level import Level
+from memwatch.domain.recovery import PastRecovery
 from memwatch.domain.snapshot import GuardInfo, Limit
 from memwatch.wal.manifest import RunManifest
 
@@ -33,7 +33,7 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     """Requests, newest last."""
     older_experiments: dict[str, int] = {}
     """Experiments by status in segments that were dropped before this guard read them."""
-    drill: Drill | None = None
+    drill: PastRecovery | None = None
     """The newest recovery for practice; None before the first."""
     alive: bool | None = None
     """The agent's process is there; None before it was first looked at."""

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from memwatch.analytics.efficacy import Effect, measure
 from memwatch.analytics.told import Purge
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.intervention import Intervention
-from memwatch.domain.snapshot import Checkpoint
 from memwatch.runtime.views.request_view import request_rows
 from memwatch.runtime.views.ring import Ring
 

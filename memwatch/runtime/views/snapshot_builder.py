@@ -10,18 +10,10 @@ from memwatch.analytics import lights
 from memwatch.analytics.suggest import suggest
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
+from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.clock import Clock
 from memwatch.domain.level import Level
-from memwatch.domain.snapshot import (
-    Checkpoints,
-    Disk,
-    Limits,
-    Processes,
-    Progress,
-    Resource,
-    Snapshot,
-    Source,
-)
+from memwatch.domain.snapshot import Disk, Limits, Processes, Progress, Resource, Snapshot, Source
 from memwatch.engine.levels import level_of
 from memwatch.runtime.views.checkpoint_view import CheckpointView, cadence_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memwatch.domain.snapshot import PAST, Checkpoint, Checkpoints, Snapshot
+from memwatch.domain.checkpoints import Checkpoint, Checkpoints
+from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import age_text, count_text
