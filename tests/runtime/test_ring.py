@@ -5,11 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from memwatch.config.schema import Probe, Windows
+from memwatch.domain.checkpoints import StoreLook
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Batch, Fault, Position, Record
 from memwatch.domain.sample import GAP, Column, DiskSample
 from memwatch.domain.snapshot import Event
-from memwatch.runtime.views.ring import EVENTS, SPAN_US, Ring
+from memwatch.runtime.views.event_book import EVENTS
+from memwatch.runtime.views.ring import SPAN_US, Ring
 from tests.builders import M0_US, T0_US, batch, profile, record, tiers, tree
 
 BOOT = "boot-now"
@@ -310,3 +312,29 @@ def _bytes(*records: Record) -> int:
 def _event(at_s: float, text: str, origin: str) -> Event:
     kind = "fault" if text.startswith("log ") else "note"
     return Event(seq=0, t_us=T0_US + round(at_s * S), kind=kind, text=text, origin=origin)
+
+
+def test_tokens_and_bytes_of_the_run_have_courses_of_their_own() -> None:
+    bench = Bench()
+    begun(bench)
+    told = {"context": {"bytes": 4_000, "tokens": 900}, "recent": {"bytes": 10, "tokens": -1}}
+    bench.ring.take(batch(bench.now(2, "sample", tiers=told)))
+    bench.ring.take_disk(
+        DiskSample(t_us=0, total_bytes=100 * MB, free_bytes=40 * MB, run_bytes=3 * MB)
+    )
+    found = {name: bench.ring.series_of(name) for name in ("tokens:context", "run_bytes")}
+    assert {name: one.last for name, one in found.items() if one} == {
+        "tokens:context": (bench.clock.boot_us(), 900.0),
+        "run_bytes": (bench.clock.boot_us(), 3.0 * MB),
+    }
+    assert bench.ring.series_of("tokens:recent") is None
+    assert bench.ring.max_gap_us("run_bytes") == bench.ring.max_gap_us("disk_free")
+
+
+def test_a_look_at_a_foreign_store_is_kept_and_makes_a_snapshot_stale() -> None:
+    bench = Bench()
+    before = bench.ring.changed
+    look = StoreLook(source="directory", t_us=1, count=2)
+    bench.ring.take_store(look)
+    assert bench.ring.store == look
+    assert bench.ring.changed > before

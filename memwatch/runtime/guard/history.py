@@ -10,7 +10,8 @@ from memwatch.domain.clock import Clock
 from memwatch.domain.errors import StoreError
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event
-from memwatch.runtime.views.ring import EVENTS, SPAN_US, Ring
+from memwatch.runtime.views.event_book import EVENTS
+from memwatch.runtime.views.ring import SPAN_US, Ring
 from memwatch.store.historian import Bounds, Historian
 from memwatch.store.reader import CoarsePoint, Reader, StoredSample
 

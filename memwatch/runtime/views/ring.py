@@ -9,27 +9,28 @@ makes a rate or an age.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from memwatch.analytics.growth import Growth, Slope
-from memwatch.analytics.narrate import event_of, event_of_fault
+from memwatch.analytics.narrate import event_of
 from memwatch.analytics.phases import PhaseChanges
 from memwatch.analytics.run_state import RunState, tier_samples
 from memwatch.analytics.series import TimeSeries
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
+from memwatch.domain.checkpoints import StoreLook
 from memwatch.domain.clock import Clock
-from memwatch.domain.record import Batch, Fault, Record
+from memwatch.domain.record import Batch, Record
 from memwatch.domain.sample import GAP, HELD_S, Column, DiskSample, TreeSample
 from memwatch.domain.snapshot import Event
 from memwatch.ingest.checkpoint_scan import OnDisk
+from memwatch.runtime.views.event_book import EventBook
 from memwatch.runtime.views.log_tail import LogTail
 
 SPAN_US = 2 * 3600 * 1_000_000
-EVENTS = 512
+_OF_DISK = ("disk_free", "run_bytes")
 
 
 class Ring:
@@ -48,6 +49,8 @@ class Ring:
         """Boot of the agent's newest start, as run.json says; its log may say it later or never."""
         self.on_disk: OnDisk | None = None
         """Which checkpoints lay on disk at the last look; None before it."""
+        self.store: StoreLook | None = None
+        """The last look at a checkpoint store of another program; None for a run of ours."""
         self._tail = LogTail()
         self._long_tail = LogTail()
         """Behind the full checkpoint before the newest one, should that be gone."""
@@ -58,9 +61,7 @@ class Ring:
         self._offset_us = clock.wall_us() - clock.boot_us()
         self._series: dict[str, TimeSeries] = {}
         self._growth: dict[str, Growth] = {}
-        self._events: deque[Event] = deque(maxlen=EVENTS)
-        self._event_seq = 0
-        self._complete_since_us = 0
+        self._events = EventBook()
         self._followed_since = 0
 
     # -- taking in ---------------------------------------------------------------------------
@@ -80,10 +81,10 @@ class Ring:
                 if record.kind == "sample":
                     self._take_tiers(record)
                 elif told:
-                    self._tell(phases.event_of(record))
-                    self._tell(event_of(record))
+                    self._events.tell(phases.event_of(record))
+                    self._events.tell(event_of(record))
             for fault in batch.faults:
-                self._tell_fault(fault, batch.records)
+                self._events.tell_fault(fault, batch.records, self._clock.wall_us())
             self.changed += 1
 
     def take_tree(self, sample: TreeSample) -> int | None:
@@ -106,7 +107,10 @@ class Ring:
         """Take a look at the file system."""
         with self.lock:
             self.disk = sample
-            self._add("disk_free", self._clock.boot_us(), sample.free_bytes)
+            now_us = self._clock.boot_us()
+            self._add("disk_free", now_us, sample.free_bytes)
+            if sample.run_bytes is not None:
+                self._add("run_bytes", now_us, sample.run_bytes)
             self.changed += 1
 
     def take_checkpoints(self, found: OnDisk) -> None:
@@ -115,11 +119,17 @@ class Ring:
             self.on_disk = found
             self.changed += 1
 
+    def take_store(self, look: StoreLook) -> None:
+        """Take a look at a checkpoint store of another program."""
+        with self.lock:
+            self.store = look
+            self.changed += 1
+
     def take_guard(self, record: Record) -> None:
         """Take a record that the guard wrote itself: its events are shown at once."""
         event = event_of(record)
         with self.lock:
-            self._tell(replace(event, origin="guard") if event else None)
+            self._events.tell(replace(event, origin="guard") if event else None)
             self.changed += 1
 
     def touch(self) -> None:
@@ -157,24 +167,7 @@ class Ring:
         Between the two there may be some that come into the history only later.
         """
         with self.lock:
-            held = list(self._events)
-            texts = {event.text for event in held if event.kind == "fault"}
-            told = [event for event in held if event.kind != "fault"]
-            first_us = min((e.t_us for e in held if e.origin == "agent"), default=None)
-            own_us = min((e.t_us for e in told if e.origin == "guard"), default=None)
-            before_us = {"agent": first_us, "guard": own_us}
-            older = [
-                event
-                for event in stored
-                if ((until_us := before_us.get(event.origin)) is None or event.t_us < until_us)
-                and event.text not in texts
-            ]
-            self._complete_since_us = self._clock.wall_us() if first_us is None else first_us
-            merged = sorted([*older, *held], key=lambda event: event.t_us)[-EVENTS:]
-            self._event_seq = 0
-            self._events.clear()
-            for event in merged:
-                self._tell(event)
+            self._events.prefill(stored, self._clock.wall_us())
 
     def feed_growth(self) -> None:
         """Let the growth windows see the value that each resource holds now (each tick)."""
@@ -245,14 +238,12 @@ class Ring:
     @property
     def event_seq(self) -> int:
         """Sequence number of the newest event."""
-        return self._event_seq
+        return self._events.seq
 
     def events(self, after: int, limit: int, kinds: tuple[str, ...] = ()) -> list[Event]:
         """Return the newest events with a number above `after` (all, when it is ahead of us)."""
         with self.lock:
-            since = after if after <= self._event_seq else 0
-            newer = [event for event in self._events if event.seq > since]
-        return _of_kinds(newer, kinds)[-limit:]
+            return self._events.newest(after, limit, kinds)
 
     def events_since(self) -> int | None:
         """Return the wall time from which on all events are held; None while there are none.
@@ -260,14 +251,12 @@ class Ring:
         Faults of older segments come late and prove nothing.
         """
         with self.lock:
-            held = [event.t_us for event in self._events if event.kind != "fault"]
-            return max(min(held), self._complete_since_us) if held else None
+            return self._events.since()
 
     def events_between(self, t0_us: int, t1_us: int, kinds: tuple[str, ...] = ()) -> list[Event]:
         """Return the events held of [t0_us, t1_us), in order of time."""
         with self.lock:
-            found = [event for event in self._events if t0_us <= event.t_us < t1_us]
-        return sorted(_of_kinds(found, kinds), key=lambda event: event.t_us)
+            return self._events.between(t0_us, t1_us, kinds)
 
     def followed_us(self, now_at_us: int) -> int:
         """Return how long the tree of this start was measured without a gap."""
@@ -302,6 +291,8 @@ class Ring:
                 self._add(f"tier:{name}", at_us, sample.bytes)
             if sample.entries is not None:
                 self._add(f"entries:{name}", at_us, sample.entries)
+            if sample.tokens is not None:
+                self._add(f"tokens:{name}", at_us, sample.tokens)
 
     def _unaccounted(self, sample: TreeSample) -> int | None:
         """Return what no tier accounts for; None unless all tiers of this start are known now."""
@@ -324,27 +315,10 @@ class Ring:
         for tail in (self._tail, self._long_tail):
             tail.add(batch.records[0].lsn, batch.records[-1].lsn, size)
 
-    def _tell(self, event: Event | None) -> None:
-        if event is not None:
-            self._event_seq += 1
-            self._events.append(replace(event, seq=self._event_seq))
-
-    def _tell_fault(self, fault: Fault, records: list[Record]) -> None:
-        """Tell what is wrong in the log, at the time of the records around it, and once only."""
-        after = (r.t_us for r in records if fault.lsn is not None and r.lsn >= fault.lsn)
-        t_us = next(after, records[-1].t_us if records else self._clock.wall_us())
-        event = event_of_fault(fault, t_us)
-        if all(event.text != held.text for held in self._events):
-            self._tell(event)
-
     def max_gap_us(self, resource: str) -> int:
         """Return the longest time between two samples that is no gap in the recording."""
-        if resource.startswith(("tier:", "entries:")):
+        if resource.startswith(("tier:", "entries:", "tokens:")):
             return round(HELD_S * 1e6)
         probe = self._profile.probe
-        period_s = probe.disk_s if resource == "disk_free" else probe.period_s * self.slower
+        period_s = probe.disk_s if resource in _OF_DISK else probe.period_s * self.slower
         return round(max(3.5 * period_s, 3.0) * 1e6)
-
-
-def _of_kinds(events: list[Event], kinds: tuple[str, ...]) -> list[Event]:
-    return [event for event in events if not kinds or event.kind in kinds]
