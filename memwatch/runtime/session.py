@@ -9,11 +9,16 @@ Requests are maps `{id, call, ...arguments}`, answers `{id, ok: true, result}` o
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol, overload
 
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.command import Command, CommandInfo
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
+
+RowKind = Literal["checkpoints", "interventions"]
+"""Lists that are too long for a snapshot, which holds the newest few of them."""
 
 
 class Session(Protocol):
@@ -43,6 +48,16 @@ class Session(Protocol):
         The newest `limit` of them, oldest first; with `kinds` only events of these kinds (as
         `memwatch.analytics.narrate` names them), so that others cannot crowd them out.
         """
+        ...
+
+    @overload
+    def rows(self, what: Literal["checkpoints"], limit: int) -> list[Checkpoint]: ...
+
+    @overload
+    def rows(self, what: Literal["interventions"], limit: int) -> list[Intervention]: ...
+
+    def rows(self, what: RowKind, limit: int) -> list[Checkpoint] | list[Intervention]:
+        """Return the newest rows of a list, newest first, 500 at most (protocol 1.3)."""
         ...
 
     def submit(self, command: Command) -> str:

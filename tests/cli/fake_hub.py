@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memwatch.config.locations import run_home, socket_path
@@ -23,6 +24,7 @@ from memwatch.host.lock import FileLock
 from memwatch.host.process import identity_of
 from memwatch.runtime.protocol.server import SessionServer
 from memwatch.runtime.runs.target import GUARD_LOCK
+from memwatch.runtime.session import RowKind
 
 RUN_ID = "night-7"
 Answers = list[tuple[CommandState, str, dict[str, Any]]]
@@ -103,6 +105,9 @@ class FakeHub:
     def events(
         self, after: int, limit: int, t0_us: int | None, t1_us: int | None, kinds: tuple[str, ...]
     ) -> list[Event]:
+        return []
+
+    def rows(self, what: RowKind, limit: int) -> Sequence[Struct]:
         return []
 
     def submit(self, command: Command) -> str:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.command import Command, CommandInfo, CommandState
 from memwatch.domain.errors import SessionError
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, GuardInfo, RunInfo, Snapshot
 from memwatch.runtime.protocol import wire
 from memwatch.runtime.protocol.server import SessionServer
+from memwatch.runtime.session import RowKind
 
 RUN = RunInfo(
     id="run-1",
@@ -74,6 +78,12 @@ class FakeHub:
     ) -> list[Event]:
         self.asked.append((after, limit, t0_us, t1_us, kinds))
         return [Event(seq=after + 1, t_us=5, kind="note", text="hello")]
+
+    def rows(self, what: RowKind, limit: int) -> Sequence[Struct]:
+        self.asked.append((what, limit))
+        if what == "checkpoints":
+            return [Checkpoint(id="full-9", kind="full", state="committed", bytes=9)]
+        return [Intervention(id="purge-7", action="purge", verdict="effective")]
 
     def submit(self, command: Command) -> str:
         if command.op == "forbidden":

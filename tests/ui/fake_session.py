@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from memwatch.domain.control import Hold
 from memwatch.domain.errors import SessionError
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Severity, Snapshot
+from memwatch.runtime.session import RowKind
 from tests.ui.builders import MB, TIERS, snapshot_at
 
 
@@ -238,6 +240,13 @@ class FakeSession:
         if t0_us is not None and t1_us is not None:
             found = [e for e in found if t0_us <= e.t_us < t1_us]
         return found[-limit:]
+
+    def rows(self, what: RowKind, limit: int) -> list[Any]:
+        """Return what the snapshot holds of a list."""
+        self._check()
+        shown = self._run.snapshot()
+        known = shown.checkpoints.newest if what == "checkpoints" else shown.interventions
+        return list(known[:limit])
 
     def submit(self, command: Command) -> str:
         """Hand over a request."""

@@ -6,14 +6,16 @@ Built on the ring; what is older comes from the history. Called from the server'
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.runtime.guard.history import History
+from memwatch.runtime.session import RowKind
 from memwatch.runtime.views.ring import Ring
 
 
@@ -92,6 +94,12 @@ class GuardHub:
         seam_us = t1_us if since_us is None else max(min(since_us, t1_us), t0_us)
         older = self._history.events(t0_us, seam_us, limit, kinds) if t0_us < seam_us else []
         return (older + self._ring.events_between(seam_us, t1_us, kinds))[-limit:]
+
+    def rows(self, what: RowKind, limit: int) -> Sequence[Struct]:
+        """Return the newest rows of a list, newest first."""
+        snapshot = self._build()
+        known = snapshot.checkpoints.newest if what == "checkpoints" else snapshot.interventions
+        return known[:limit]
 
     def submit(self, command: Command) -> str:
         """Take a request; return its id."""

@@ -6,16 +6,19 @@ import contextlib
 import socket
 import threading
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.errors import SessionError
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.runtime.protocol import wire
 from memwatch.runtime.protocol.numbers import GuardSilentError, NoGuardError
+from memwatch.runtime.session import RowKind
 
 _CONNECT_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 10.0
@@ -74,6 +77,19 @@ class GuardSession:
         span = {"t0_us": t0_us, "t1_us": t1_us}
         arguments = {"after": after, "limit": limit, **span, "kinds": kinds}
         return _convert(self._line("ask").ask("events", arguments), list[Event])
+
+    @overload
+    def rows(self, what: Literal["checkpoints"], limit: int) -> list[Checkpoint]: ...
+
+    @overload
+    def rows(self, what: Literal["interventions"], limit: int) -> list[Intervention]: ...
+
+    def rows(self, what: RowKind, limit: int) -> list[Checkpoint] | list[Intervention]:
+        """Return the newest rows of a list; a guard before protocol 1.3 does not know the call."""
+        answer = self._line("ask").ask("rows", {"what": what, "limit": limit})
+        if what == "checkpoints":
+            return _convert(answer, list[Checkpoint])
+        return _convert(answer, list[Intervention])
 
     def submit(self, command: Command) -> str:
         """Hand over a request; returns its id."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
+
+from msgspec import Struct
 
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.sample import Column
 from memwatch.domain.snapshot import Event
+from memwatch.runtime.session import RowKind
 
 
 class Hub(Protocol):
@@ -40,6 +44,10 @@ class Hub(Protocol):
         kinds: tuple[str, ...],
     ) -> list[Event]:
         """Return events, of all kinds when none is named."""
+        ...
+
+    def rows(self, what: RowKind, limit: int) -> Sequence[Struct]:
+        """Return the newest rows of a list, newest first."""
         ...
 
     def submit(self, command: Command) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from memwatch.domain.errors import SessionError
 
-PROTOCOL = (1, 2)
+PROTOCOL = (1, 3)
 """Major and minor; another major ends the session. 1.1: `events` takes `kinds`. 1.2: `command`; a
-viewer's hello may hold `viewer` and `view`."""
+viewer's hello may hold `viewer` and `view`. 1.3: `rows`."""
 MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 

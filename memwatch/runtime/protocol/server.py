@@ -29,12 +29,14 @@ from memwatch.domain.text import inert
 from memwatch.runtime.lasting import lasting
 from memwatch.runtime.protocol import wire
 from memwatch.runtime.protocol.hub import Hub
+from memwatch.runtime.session import RowKind
 
 _SEND_TIMEOUT_S = 10.0
 _FINISH_S = 1.0
 _LONGEST_WAIT_S = 30.0
 _MAX_COLUMNS = 2000
 _MAX_EVENTS = 1000
+_MAX_ROWS = 500
 
 Message = dict[str, Any]
 
@@ -57,6 +59,11 @@ class _Events(Struct, frozen=True):
     t0_us: int | None = None
     t1_us: int | None = None
     kinds: tuple[str, ...] = ()
+
+
+class _Rows(Struct, frozen=True):
+    what: RowKind
+    limit: int
 
 
 class _Submit(Struct, frozen=True):
@@ -236,6 +243,10 @@ class SessionServer:
                 limit = min(max(told.limit, 1), _MAX_EVENTS)
                 span = told.t0_us, told.t1_us
                 return await self._work(hub.events, told.after, limit, *span, told.kinds)
+            case "rows":
+                listed = msgspec.convert(request, _Rows)
+                most = min(max(listed.limit, 1), _MAX_ROWS)
+                return await self._work(hub.rows, listed.what, most)
             case "submit":
                 command = _from_a_person(connection, msgspec.convert(request, _Submit).command)
                 return await self._work(hub.submit, command)
