@@ -1,9 +1,9 @@
 """Records and faults -> events: one inert line of text for a person.
 
 Kinds of events (they decide the mark on a chart): `run`, `recovery`, `experiment`, `phase`,
-`checkpoint.full`, `checkpoint.incremental`, `checkpoint.abort`, `purge`, `retention`, `command`,
-`mode`, `error`, `note`, `compact`, `rollback`, `fault`, `other`; of the guard: `level`, `engine`,
-`plan`, `policy`, `alert`, `notify`, `budget`, `gap`, `process`.
+`checkpoint.full`, `checkpoint.incremental`, `checkpoint.abort`, `checkpoint.deleted`, `purge`,
+`retention`, `command`, `mode`, `error`, `note`, `compact`, `rollback`, `fault`, `other`; of the
+guard: `level`, `engine`, `plan`, `policy`, `alert`, `notify`, `budget`, `gap`, `process`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ SILENT = frozenset(
         "viewer",
         "verdict",
         "engine.state",
+        "estimate",
     }
 )
 """Known kinds that make no event of their own."""

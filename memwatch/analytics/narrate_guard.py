@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from memwatch.domain.level import ACTING
-from memwatch.domain.record import Record
+from memwatch.domain.record import Record, figure
 from memwatch.domain.snapshot import Severity
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
@@ -37,6 +37,11 @@ _EFFECTS: Final[dict[str, str]] = {
     "none": "without effect",
     "worse": "usage rose meanwhile",
     "unmeasured": "effect not measured",
+}
+_STORE_EVENTS: Final[dict[str, Told]] = {
+    "committed": ("checkpoint.full", "complete", "info"),
+    "incomplete": ("checkpoint.abort", "is incomplete, and nobody is writing it", "warning"),
+    "deleted": ("checkpoint.deleted", "deleted", "notice"),
 }
 
 
@@ -186,6 +191,51 @@ def _process(record: Record) -> Told:
     return "process", inert(record.text("text"), 120), severity
 
 
+def _restart(record: Record) -> Told | None:
+    total_s, estimate = figure(record.members.get("total_s")), record.members.get("estimate")
+    if total_s is None:
+        return None
+    text = f"back {duration_text(total_s)} after its process began"
+    span = estimate if isinstance(estimate, dict) else {}
+    low, likely, high = (figure(span.get(name)) for name in ("low", "likely", "high"))
+    if low is not None and likely is not None and high is not None and likely > 0:
+        text += f", estimated {duration_text(likely)} ({duration_text(low)}–{duration_text(high)})"
+        text += f": {(total_s / likely - 1) * 100:+.0f} %".replace("-", "−")
+    return "recovery", text, "error" if record.members.get("lossy") is True else "notice"
+
+
+def _efficacy(record: Record) -> Told | None:
+    """Tell a plan's step that did nothing, once it had ten minutes to do something."""
+    verdict = record.text("verdict")
+    if record.text("at") != "10min" or not record.text("plan") or verdict not in ("none", "worse"):
+        return None
+    action = " ".join(inert(record.text(name), 24) for name in ("action", "how", "tier")).split()
+    text = f"{' '.join(action) or '?'}: {_EFFECTS[verdict]}"
+    before, after = (figure(record.members.get(name)) for name in ("before", "after_10min"))
+    if before is not None and after is not None and _in_bytes(record):
+        text += f", {bytes_text(before)} to {bytes_text(after)} in 10 min"
+    return "plan", text, "warning"
+
+
+def _in_bytes(record: Record) -> bool:
+    effects = record.members.get("effects")
+    first = effects[0] if isinstance(effects, list) and effects else None
+    return isinstance(first, dict) and first.get("unit") == "bytes"
+
+
+def _store(record: Record) -> Told | None:
+    event = record.text("event")
+    if event not in _STORE_EVENTS:
+        return None
+    kind, words, severity = _STORE_EVENTS[event]
+    incremental = event == "committed" and record.text("kind") != "full"
+    text = f"checkpoint {inert(record.text('id', '?'), 60)} {words}"
+    size, took = record.number("bytes"), figure(record.members.get("duration_us"))
+    text += f", {bytes_text(size)}" if size is not None else ""
+    text += f" in {duration_text(took / 1e6)}" if took is not None and event == "committed" else ""
+    return "checkpoint.incremental" if incremental else kind, text, severity
+
+
 TELLERS: Final[dict[str, Callable[[Record], Told | None]]] = {
     "guard.begin": _guard_begin,
     "engine.mode": _engine_mode,
@@ -199,5 +249,8 @@ TELLERS: Final[dict[str, Callable[[Record], Told | None]]] = {
     "budget": _budget,
     "gap": _gap,
     "process": _process,
+    "restart": _restart,
+    "efficacy": _efficacy,
+    "store": _store,
 }
 """How each kind of the guard's own is told."""

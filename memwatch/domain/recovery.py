@@ -18,6 +18,18 @@ Basis = Literal["measured", "drilled", "assumed"]
 Grade = Literal["good", "watch", "poor"]
 
 
+class DiskRate(Struct, frozen=True, kw_only=True):
+    """How fast a disk is, the system's own memory out of the way; None where nobody could tell."""
+
+    read_bytes_per_s: float | None = None
+    write_bytes_per_s: float | None = None
+    """Sequential, until it is on the device."""
+    t_us: int
+    """When that was measured."""
+    how: str = ""
+    """One line: "32M of our own, written and read cold"."""
+
+
 class Span(Struct, frozen=True, kw_only=True):
     """A duration in seconds as a range."""
 

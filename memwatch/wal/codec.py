@@ -23,9 +23,9 @@ finite as null.
 Kinds and members that `memwatch.agent` writes (`bytes` and `*_bytes` are bytes, `*_us` are
 microseconds, hashes SHA-256 in hexadecimal; a member that says nothing is left out):
 
-    run.begin          run_id start_id boot agent version pid limits
+    run.begin          run_id start_id boot agent version pid limits up_us
     run.end            status reason
-    recovery           full deltas records lost duration_us files
+    recovery           full deltas records lost duration_us terms state_bytes files
     experiment.begin   title phase
     experiment.end     title status metrics duration_us
     step.begin         id name
@@ -64,10 +64,13 @@ where that is not `x`. Applied in the order of their lsn these three kinds make 
 `state_hash` is a hash for each tier: over its entries sorted by key, each as
 `key \0 lsn \0 hash of the canonical value or source \n`. `sample.tiers` has `entries`, `bytes`,
 `tokens`, `limit` for each tier, absolute: what tiers hold is told by it, not by sums of puts.
-`call.request` is the hash of the request, `state` one of begun, done, failed; `again` is the call
-of an earlier start that this one repeats or is answered by. `file.op` is write, seen or delete,
-`was` the hash before. `retention.what` is count or experiments, whose number follows what entries
-measure, or phase or asked: then `old` and `new` hold what differs of the tier's `Keep`.
+`run.begin.up_us` is how long its process was there; unknown where it is left out. A `recovery`
+has by term (load, read, replay) `us`, `bytes` and `records`; `state_bytes` is what the recovered
+entries hold in memory. `call.request` is the hash of the request, `state` one of begun, done,
+failed; `again` is the call of an earlier start that this one repeats or is answered by. `file.op`
+is write, seen or delete, `was` the hash before. `retention.what` is count or experiments, whose
+number follows what entries measure, or phase or asked: then `old` and `new` hold what differs of
+the tier's `Keep`.
 `truncate.cause` is checkpoint (segments went) or torn (`bytes` were cut).
 
 Kinds and members that the guard writes to its own log, `guard.wal`:
@@ -89,6 +92,11 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
                        limit_bytes limit_name members disk
     gap                from_us until_us why
     process            text severity
+    estimate           low_s likely_s high_s terms grade work
+    restart            t_us total_s kind terms bytes state_bytes memory_bytes cold_cache matches
+                       lossy estimate
+    efficacy           at, and those of `memwatch.domain.intervention.Intervention`
+    store              event id kind bytes duration_us step thread
     note               text
 
 `engine.mode.again` marks one that only says again what is in force, for who reads from the end.
@@ -98,7 +106,11 @@ the place of the one in work. `viewer.state` is came, left or kept; `known` is w
 since the last one left, a guard's own. `alert.state` is raised, cleared or stands (said again of
 one that was raised), `moot` one that only ended with the run. `notify.state` is sent, failed or
 held; `again_s` says that it is tried again. `engine.mode.until_us` is wall time, null for until the
-run ends.
+run ends. `estimate` is what a crash would cost, when it moved and when the agent died: `terms` has
+the seconds of each, `work` the bytes and records that they rest on. A `restart` is one that was
+seen (`memwatch.domain.recovery.PastRecovery`), against the estimate that stood. `efficacy.at` is
+10s, 10min or settled: one intervention is written again as more of it is known. `store` is of a
+checkpoint store that has no log: `event` is committed, incomplete or deleted.
 
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """

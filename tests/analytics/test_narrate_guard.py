@@ -42,6 +42,11 @@ NAMES = st.sampled_from(
         "resource",
         "why",
         "at",
+        "event",
+        "verdict",
+        "effects",
+        "total_s",
+        "estimate",
     ]
 )
 
@@ -127,6 +132,76 @@ NAMES = st.sampled_from(
             ("notify", "ntfy could not be told of disk: 404", "warning"),
         ),
         ("budget", {"what": "memory", "state": "kept"}, ("budget", "guard memory: kept", "notice")),
+        (
+            "restart",
+            {"total_s": 4.2, "estimate": {"low": 3.1, "likely": 4.9, "high": 6}},
+            (
+                "recovery",
+                "back 4.2s after its process began, estimated 4.9s (3.1s–6.0s): −14 %",
+                "notice",
+            ),
+        ),
+        (
+            "restart",
+            {"total_s": 4.2, "lossy": True, "estimate": None},
+            ("recovery", "back 4.2s after its process began", "error"),
+        ),
+        (
+            "efficacy",
+            {
+                "at": "10min",
+                "plan": "p",
+                "action": "purge",
+                "how": "oldest",
+                "tier": "recent",
+                "verdict": "worse",
+                "before": 8e6,
+                "after_10min": 9e6,
+                "effects": [{"unit": "bytes"}],
+            },
+            (
+                "plan",
+                "purge oldest recent: usage rose meanwhile, 8.0M to 9.0M in 10 min",
+                "warning",
+            ),
+        ),
+        (
+            "efficacy",
+            {
+                "at": "10min",
+                "plan": "p",
+                "action": "compact",
+                "verdict": "none",
+                "before": 9_000,
+                "after_10min": 9_000,
+                "effects": [{"unit": "tokens"}],
+            },
+            ("plan", "compact: without effect", "warning"),
+        ),
+        (
+            "store",
+            {"event": "committed", "id": "c-5", "kind": "full", "bytes": 5e8, "duration_us": 2e6},
+            ("checkpoint.full", "checkpoint c-5 complete in 2.0s", "info"),
+        ),
+        (
+            "store",
+            {"event": "committed", "id": "c-6", "kind": "incremental", "bytes": 5_000_000},
+            ("checkpoint.incremental", "checkpoint c-6 complete, 5.0M", "info"),
+        ),
+        (
+            "store",
+            {"event": "incomplete", "id": "c\n7", "bytes": 0},
+            (
+                "checkpoint.abort",
+                "checkpoint c 7 is incomplete, and nobody is writing it, 0B",
+                "warning",
+            ),
+        ),
+        (
+            "store",
+            {"event": "deleted", "id": "c-1"},
+            ("checkpoint.deleted", "checkpoint c-1 deleted", "notice"),
+        ),
     ],
 )
 def test_one_line_and_how_grave_it_is(
@@ -153,6 +228,10 @@ def test_one_line_and_how_grave_it_is(
         ("viewer", {"state": "came"}),
         ("intervention", {"state": "asked", "op": "purge", "dry_run": True}),
         ("command", {"state": "done", "op": "purge", "dry_run": True}),
+        ("estimate", {"low_s": 1.0, "likely_s": 2.0, "high_s": 3.0}),
+        ("efficacy", {"at": "10s", "verdict": "none", "plan": "p", "action": "purge"}),
+        ("efficacy", {"at": "10min", "verdict": "effective", "plan": "p", "action": "purge"}),
+        ("efficacy", {"at": "10min", "verdict": "none", "plan": "", "action": "purge"}),
     ],
 )
 def test_what_other_records_tell_is_not_told_twice(kind: str, members: dict[str, Any]) -> None:
