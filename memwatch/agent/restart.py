@@ -22,6 +22,9 @@ from memwatch.agent.work.workspace import Workspace
 from memwatch.domain.errors import LogError
 from memwatch.wal.segment import WAL_DIR
 
+_LOGGED = frozenset(("load", "read", "replay"))
+"""Terms of a restart: it reads and decodes a persisted value when it is asked for."""
+
 
 def find_state(path: Path, options: RunOptions) -> tuple[State, Report]:
     """Return the state of a run, its blobs looked for and proved when they are read."""
@@ -52,6 +55,16 @@ def settle(
         "records": report.records,
         "lost": report.lost,
         "duration_us": round(report.total_s * 1e6),
+        "terms": {
+            term.name: {
+                "us": round(term.seconds * 1e6),
+                "bytes": term.bytes,
+                "records": term.records,
+            }
+            for term in report.terms
+            if term.name in _LOGGED
+        },
+        "state_bytes": report.memory_bytes,
     }
     context.record("recovery", members | ({"files": files} if files else {}))
     resume = report.resume

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -18,9 +19,12 @@ from memwatch.agent.options import RunOptions
 from memwatch.agent.past import run_drafts
 from memwatch.domain.clock import Clock
 from memwatch.domain.errors import LogError
-from memwatch.host.process import identity_of
+from memwatch.host.process import age_us, identity_of
 from memwatch.wal.manifest import RunManifest
 from memwatch.wal.segment import FORMAT, RUN_FILE
+
+_introduced = count()
+"""Runs that this process began: a second one did not begin with its process."""
 
 
 def new_run_id(agent: str, clock: Clock) -> str:
@@ -68,6 +72,7 @@ def introduce(
             f"cannot write {context.path / RUN_FILE}: {error.strerror}; the run did not start, and "
             "what is in its directory is as it was"
         ) from error
+    up_us = age_us(context.clock) if next(_introduced) == 0 else None
     return {
         "run_id": context.run_id,
         "start_id": context.start_id,
@@ -76,4 +81,4 @@ def introduce(
         "version": memwatch.__version__,
         "pid": pid,
         "limits": limits,
-    }
+    } | ({} if up_us is None else {"up_us": up_us})

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from memwatch.domain.clock import Clock
 from memwatch.host.procfs import PROC, read, read_peak, read_real_uid, read_stat
 
 
@@ -53,6 +54,19 @@ def peak_bytes(proc: Path = PROC) -> int:
     Of its own program only: `getrusage` remembers the one that started it, too.
     """
     return read_peak(proc, os.getpid())
+
+
+def age_us(clock: Clock, proc: Path = PROC) -> int | None:
+    """Return for how long this process has been there, to a tick of the kernel (10 ms).
+
+    `clock` is that of the machine: start times are counted on it. None where the kernel does not
+    tell the start, or tells one that cannot be.
+    """
+    stat = read_stat(proc, os.getpid())
+    if stat is None or stat.start_ticks < 1:
+        return None
+    age = clock.boot_us() - stat.start_ticks * 1_000_000 // os.sysconf("SC_CLK_TCK")
+    return age if age >= 0 else None
 
 
 def identity_of_run(run: Registered) -> Identity | None:

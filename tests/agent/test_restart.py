@@ -108,6 +108,28 @@ def test_values_phase_and_counts_are_back(tmp_path: Path) -> None:
         (told,) = records(tmp_path, "recovery")
         assert told["records"] == report.records > 0
         assert told["lost"] == []
+        assert set(told["terms"]) == {"load", "read", "replay"}
+        assert told["terms"]["load"]["records"] == 2
+        assert told["terms"]["read"]["bytes"] == told["terms"]["replay"]["bytes"] > 0
+        assert told["terms"]["replay"]["records"] == report.records
+        spent_us = sum(term["us"] for term in told["terms"].values())
+        assert 0 < spent_us <= told["duration_us"] + 2
+        assert told["state_bytes"] == report.memory_bytes > 1_000
+
+
+def test_a_start_says_how_long_its_process_was_there_unless_it_began_a_run_before(
+    tmp_path: Path,
+) -> None:
+    killed(
+        tmp_path,
+        """
+        Run.open(path / "second", options(path)).close()
+        """,
+    )
+    (first,) = records(tmp_path, "run.begin")
+    assert 0 < first["up_us"] < 60_000_000
+    second = next(r for r in read_log(tmp_path / "second/wal")[0] if r.kind == "run.begin")
+    assert "up_us" not in second.members
 
 
 def test_a_first_start_killed_while_it_wrote_run_json_does_not_spoil_the_directory(

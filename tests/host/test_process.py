@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from memwatch.host.process import Identity, boot_id, identity_of, identity_of_run, is_alive
+from memwatch.domain.clock import ManualClock
+from memwatch.host.process import Identity, age_us, boot_id, identity_of, identity_of_run, is_alive
 from memwatch.host.procfs import read_stat
 from memwatch.wal.manifest import RunManifest
 from tests.host.fake_proc import BOOT_ID, FakeProc
@@ -98,3 +99,11 @@ def test_the_process_that_a_run_registered() -> None:
 def test_boot_id_is_stable() -> None:
     assert boot_id() == boot_id() != ""
     assert boot_id(Path("/nowhere")) == ""
+
+
+def test_the_age_of_this_process(proc: FakeProc) -> None:
+    tick_us = 1_000_000 // os.sysconf("SC_CLK_TCK")
+    proc.add(os.getpid(), start_ticks=500)
+    assert age_us(ManualClock(boot_us=500 * tick_us + 7), proc.path) == 7
+    assert age_us(ManualClock(boot_us=499 * tick_us), proc.path) is None, "not begun yet"
+    assert age_us(ManualClock(), Path("/nowhere")) is None

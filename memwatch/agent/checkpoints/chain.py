@@ -128,6 +128,7 @@ class Chain:
         first_referred = lines.blobs - (set() if header.kind == "full" else self._referred)
         figures: dict[str, Any] = {
             "bytes": written.bytes + sum(map(self._blobs.stored_bytes, first_referred)),
+            "file_bytes": written.bytes,
             "entries": lines.entries,
             "sha256": written.sha256,
             "state_hash": hashes,
@@ -137,6 +138,8 @@ class Chain:
             "open": header.open,
             "phase": header.phase,
         }
+        if header.kind == "full":
+            figures["state_bytes"] = sum(lines.bytes.values())
         if captured.asked == "experiment":
             figures |= {"persisted": lines.persisted, "unpersisted": lines.unpersisted}
         return figures

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from memwatch.agent.recovery.report import Term, TermName
 
 _MOST_SAID = 200
-_TERMS: tuple[TermName, ...] = ("load", "read", "decode", "replay")
+_TERMS: tuple[TermName, ...] = ("load", "blobs", "read", "replay", "decode")
 
 
 class Findings:
@@ -44,6 +44,7 @@ class Account:
         self.lost = Findings()
         self._seconds: dict[TermName, float] = dict.fromkeys(_TERMS, 0.0)
         self._bytes: dict[TermName, int] = dict.fromkeys(_TERMS, 0)
+        self._records: dict[TermName, int] = dict.fromkeys(_TERMS, 0)
 
     @contextmanager
     def time(self, term: TermName) -> Iterator[None]:
@@ -54,14 +55,16 @@ class Account:
         finally:
             self.spent(term, time.perf_counter() - began)
 
-    def spent(self, term: TermName, seconds: float, count_bytes: int = 0) -> None:
-        """Count time and bytes to a term."""
+    def spent(self, term: TermName, seconds: float, count_bytes: int = 0, records: int = 0) -> None:
+        """Count time, bytes and records to a term."""
         self._seconds[term] += seconds
         self._bytes[term] += count_bytes
+        self._records[term] += records
 
     def terms(self) -> tuple[Term, ...]:
         """Return all terms, in the order of the work; what was read for it is replayed."""
         self._bytes["replay"] = self._bytes["read"]
         return tuple(
-            Term(name=name, seconds=self._seconds[name], bytes=self._bytes[name]) for name in _TERMS
+            Term(name, self._seconds[name], self._bytes[name], self._records[name])
+            for name in _TERMS
         )

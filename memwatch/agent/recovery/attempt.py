@@ -62,6 +62,7 @@ class Attempt:
         self._follow()
         with self._account.time("replay"):
             self._replayer.settle()
+        self._account.spent("replay", 0, records=self._replayer.lines + self._replayer.records)
         self._say_unused()
         prove_values(self._replayer, self._blobs, self._account, whole=self._verify_blobs)
         proved = prove_state(self._replayer, self._passed, self._account)
@@ -137,7 +138,8 @@ class Attempt:
                 self._replayer = Replayer(self._blobs)
                 continue
             finally:
-                self._account.spent("load", time.perf_counter() - began, loader.bytes)
+                took_s = time.perf_counter() - began
+                self._account.spent("load", took_s, loader.bytes, loader.entries)
             self._full = self._passed = commit
             return
 

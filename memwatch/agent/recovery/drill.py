@@ -17,12 +17,13 @@ from memwatch.agent.recovery.account import Findings
 from memwatch.agent.recovery.recover import recover
 from memwatch.agent.recovery.report import Report, Term, TermName
 from memwatch.agent.recovery.state import State
+from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import DamagedError
 from memwatch.host.page_cache import forget
-from memwatch.host.process import peak_bytes
+from memwatch.host.process import age_us, peak_bytes
 from memwatch.wal.segment import BLOB_DIR, CHECKPOINT_DIR, WAL_DIR
 
-_READING: tuple[TermName, ...] = ("load", "read")
+_READING: tuple[TermName, ...] = ("load", "blobs", "read")
 _COLD_SHARE = 0.02
 """Cached pages up to this share of all still count as cold."""
 
@@ -32,13 +33,15 @@ class Drill(Struct, frozen=True, kw_only=True):
 
     run_id: str
     terms: tuple[Term, ...]
-    """`read` and `replay` as in `recovery.report`; `load` as there, and all persisted values, from
-    their blobs to proved text; `decode` is every value made an object: more than a restart does,
-    which reads and decodes what it uses."""
+    """As in `recovery.report`; `start` where the drill has a process of its own; `blobs` are all
+    persisted values, from their files to proved text; `decode` is every value made an object.
+    Both are more than a restart does, which reads and decodes what it uses."""
     total_s: float
-    """Of all terms, and what lies between them."""
+    """Of all terms but `decode`, and what lies between them."""
     bytes: int
     """Read from disk."""
+    state_bytes: int
+    """What the recovered entries hold in memory."""
     memory_bytes: int
     """Most that the process held: the state, its values as text, each decoded in its turn."""
     cold_cache: bool
@@ -58,28 +61,30 @@ class Drill(Struct, frozen=True, kw_only=True):
     lossy: bool
 
 
-def drill(run_dir: Path) -> Drill:
+def drill(run_dir: Path, start_s: float | None = None) -> Drill:
     """Recover a run and decode every value; raises RecoveryError as `recover` does.
 
-    A value that cannot be had may have gone with a checkpoint that a live agent dropped
-    meanwhile: then all is done once more, from the start.
+    `start_s` is what this process needed to come so far. A value that cannot be had may have gone
+    with a checkpoint that a live agent dropped meanwhile: then all is done once more.
     """
-    done = _drill(run_dir)
-    return _drill(run_dir) if done.lossy else done
+    start = () if start_s is None else (Term("start", start_s),)
+    done = _drill(run_dir, start)
+    return _drill(run_dir, start) if done.lossy else done
 
 
-def _drill(run_dir: Path) -> Drill:
+def _drill(run_dir: Path, start: tuple[Term, ...]) -> Drill:
     cached = forget(_files(run_dir))
     began = time.perf_counter()
     state, report = recover(run_dir, verify_blobs=False)
-    known = {term.name: term for term in report.terms}
-    known["load"], known["decode"], lost = _decode(state, known["load"])
-    total_s = time.perf_counter() - began
+    known = {term.name: term for term in (*start, *report.terms)}
+    known["blobs"], known["decode"], lost = _decode(state)
+    total_s = time.perf_counter() - began - known["decode"].seconds
     return Drill(
         run_id=report.run_id,
         terms=tuple(known.values()),
-        total_s=total_s,
+        total_s=total_s + sum(term.seconds for term in start),
         bytes=sum(known[name].bytes for name in _READING),
+        state_bytes=report.memory_bytes,
         memory_bytes=peak_bytes(),
         cold_cache=cached is not None and cached <= _COLD_SHARE,
         matches=report.matches,
@@ -100,30 +105,34 @@ def _all(report: Report, lost: Findings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*report.lost, *lost.all())))
 
 
-def _decode(state: State, load: Term) -> tuple[Term, Term, Findings]:
-    """Decode every value; returns what `load` is with the blobs, `decode`, and what is lost."""
-    began, text_bytes, lost = time.perf_counter(), 0, Findings()
-    stored_bytes, loading_s = 0, 0.0
+def _decode(state: State) -> tuple[Term, Term, Findings]:
+    """Read every persisted value and decode all; returns `blobs`, `decode`, and what is lost."""
+    began, lost = time.perf_counter(), Findings()
+    reading_s, stored_bytes, blobs, text_bytes, count = 0.0, 0, 0, 0, 0
     for tier, values in state.items():
         for key, entry in state.tiers[tier].items():
+            is_stored, text, count = (
+                entry.packed is None and entry.blob is not None,
+                None,
+                count + 1,
+            )
             try:
-                text, blob = None, entry.blob if entry.packed is None else None
                 reading = time.perf_counter()
                 try:
                     text = values.text(key)
                 finally:
-                    if blob is not None:
-                        loading_s += time.perf_counter() - reading
+                    if is_stored:
+                        reading_s += time.perf_counter() - reading
                 values.decoded(key, text)
                 text_bytes += len(text or b"")
-                if blob is not None:
-                    stored_bytes += state.stored_bytes(blob)
+                if is_stored and entry.blob is not None:
+                    stored_bytes, blobs = stored_bytes + state.stored_bytes(entry.blob), blobs + 1
             except DamagedError as error:
                 if entry.source is None:
                     lost.add(f"{key!r} of tier {tier} cannot be read: {error}")
-    decoding_s = time.perf_counter() - began - loading_s
-    load = Term("load", load.seconds + loading_s, load.bytes + stored_bytes)
-    return load, Term("decode", decoding_s, text_bytes), lost
+    decoding_s = time.perf_counter() - began - reading_s
+    decode = Term("decode", decoding_s, text_bytes, count)
+    return Term("blobs", reading_s, stored_bytes, blobs), decode, lost
 
 
 def _files(run_dir: Path) -> list[Path]:
@@ -138,6 +147,7 @@ def _files(run_dir: Path) -> list[Path]:
 
 def main(words: list[str]) -> int:
     """Drill the run directory that is named; prints one JSON object, returns the exit status."""
-    done = drill(Path(words[0]))
+    age = age_us(SystemClock())
+    done = drill(Path(words[0]), None if age is None else age / 1e6)
     print(msgspec.json.encode(done).decode())  # noqa: T201 -- its reader is another process
     return 0

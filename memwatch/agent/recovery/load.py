@@ -35,6 +35,7 @@ class FullLoader:
         self._parts = commit.parts
         self.bytes = 0
         """Of the files read."""
+        self.entries = 0
 
     def load(self, replayer: Replayer) -> None:
         """Take over everything; raises RecoveryError for another run's, or a newer format's."""
@@ -45,6 +46,7 @@ class FullLoader:
             name = found.get(tier, tier_file(tier))
             entries = replayer.tiers[tier] = {}
             self._tier(replayer, tier, name, manifest.files.get(name))
+            self.entries += len(entries)
             if len(entries) != totals.entries:
                 raise DamagedError(
                     f"{self._name(name)} holds {len(entries)} entries of {totals.entries}"

@@ -33,14 +33,16 @@ def prove_values(replayer: Replayer, blobs: BlobReader, account: Account, *, who
             there.append(blob)
         except DamagedError as error:
             missing(blob, error)
+    account.spent("load", time.perf_counter() - began)
     if whole:
-        blobs.expect(stored_bytes)
-        for blob in there:
-            try:
-                blobs.prove(blob)
-            except DamagedError as error:
-                missing(blob, error)
-    account.spent("load", time.perf_counter() - began, stored_bytes if whole else 0)
+        with account.time("blobs"):
+            blobs.expect(stored_bytes)
+            for blob in there:
+                try:
+                    blobs.prove(blob)
+                except DamagedError as error:
+                    missing(blob, error)
+        account.spent("blobs", 0, stored_bytes, len(there))
 
 
 def prove_state(

@@ -84,6 +84,9 @@ class Replayer:
         self.journal = Journal()
         self.last_lsn = 0
         self.records = 0
+        """Of the log."""
+        self.lines = 0
+        """Of increments."""
         self.ended_since_any = self.ended_since_full = 0
         """Experiments that ended since the newest checkpoint, and since the full one."""
         self.unknown: dict[tuple[str, str], str] = {}
@@ -109,6 +112,7 @@ class Replayer:
     def increment(self, text: bytes) -> None:
         """Take a line of an increment; raises ValueError for one that is none."""
         line = _change(text)
+        self.lines += 1
         if line.k in JOURNAL_KINDS:
             self._journal(line.lsn, line.k, _members(text))
         elif line.k in CHANGE_KINDS:

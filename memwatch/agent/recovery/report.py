@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-TermName = Literal["load", "read", "decode", "replay"]
+TermName = Literal["start", "load", "blobs", "read", "replay", "decode"]
 
 
 class Progress(Struct, frozen=True):
@@ -27,12 +27,15 @@ class Term(Struct, frozen=True):
     """One part of the time that a recovery takes."""
 
     name: TermName
-    """`load`: the full checkpoint, from its files to entries that are proved by its hashes, and
-    the proof of blobs; `read`: the bytes of increments and log, with their checksums;
-    `decode`: canonical text to objects (a restart does that for what it asks for; a drill for
-    everything); `replay`: increments and log applied, and the state hash."""
+    """`start`: a drill's process until it begins; `load`: the full checkpoint, from its files to
+    entries that are proved by its hashes, and the look for blobs; `blobs`: those read and proved;
+    `read`: the bytes of increments and log, with their checksums; `replay`: increments and log
+    applied, and the state hash; `decode`: canonical text to objects (a restart does that for what
+    it asks for; a drill for everything)."""
     seconds: float
-    bytes: int
+    bytes: int = 0
+    records: int = 0
+    """Entries, blobs, lines of increments and records of the log, values; 0 for what has none."""
 
 
 class FileState(Struct, frozen=True):
