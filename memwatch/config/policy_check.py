@@ -53,6 +53,7 @@ _AT_MOST = (
     ("soft.start", "thresholds.intervene"),
     ("soft.floor", "soft.start"),
     ("soft.floor", "thresholds.warn"),
+    ("budget.apart_s", "budget.work_s"),  # else it could not be held
 )
 """The first is not above the second."""
 
@@ -67,7 +68,7 @@ _SHARES = re.compile(
 _ABOVE_ZERO = re.compile(
     r"limit_bytes|(thresholds|exit)\.(warn|intervene|emergency|hard)|.*\.patience_s|ask_s"
     r"|enter\.samples|soft\.(growth_.*|window_s|relax_windows|forecast\[\d+\]\.under_s)|breaker\.after"
-    rf"|pause\.longest_s|pressure\.(some|full_.*)|{_RESOURCE})",
+    rf"|pause\.longest_s|budget\..*|pressure\.(some|full_.*)|{_RESOURCE})",
     re.DOTALL,
 )
 _MOST_S, _MOST_OF_ALL = 1e9, 1e18

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memwatch.analytics.budget import Crossing, over_text, span_texts
 from memwatch.domain.level import Level, rank
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
@@ -110,3 +111,24 @@ def tight(resource: ResourceFacts, room: float, needed: float, basis: str) -> st
         f"{inert(resource.name, _NAME_WIDTH)} has {bytes_text(room)} left and grows, a checkpoint "
         f"wants {bytes_text(needed)} ({basis}); with more room it would not"
     )
+
+
+def over_budget(crossing: Crossing) -> str:
+    """Say why a checkpoint is taken for what a crash would cost, or why none helps.
+
+    >>> over_budget(Crossing("budget.recover_s", 74, 60, "full", 21))
+    'recovery 74s is over your 60s (budget.recover_s), 21s after a full checkpoint; under 60s it \
+would not'
+    >>> over_budget(Crossing("budget.recover_s", 74, 60, None, 72))
+    'recovery 74s is over your 60s (budget.recover_s), 72s after any checkpoint'
+    """
+    over = f"{over_text(crossing)} ({crossing.rule})"
+    if crossing.rule == "budget.work_s":
+        return f"{over}; with less it would not"
+    after = ""
+    if crossing.after_s is not None:
+        which = f"a {crossing.kind}" if crossing.kind else "any"
+        article = which.replace("a incremental", "an incremental")
+        after = f", {span_texts(crossing.after_s, crossing.limit_s)[0]} after {article} checkpoint"
+    _, limit = span_texts(crossing.figure_s, crossing.limit_s)
+    return f"{over}{after}" + (f"; under {limit} it would not" if crossing.kind else "")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from memwatch.domain.command import FINAL_STATES, CommandState
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.units import duration_text
-from memwatch.engine import cooldown, judge
+from memwatch.engine import budget, cooldown, judge
 from memwatch.engine.levels import is_gentle
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn
@@ -98,7 +98,7 @@ def end(
     turn.tell(plan, plan.detail or f"all {len(plan.steps)} steps done")
     state = replace(state, plan=None, last=plan)
     begun = any(step.asked_us for step in plan.steps)
-    if plan.rule.startswith("outlook.") or not (begun or cools):
+    if not _of_level(plan) or not (begun or cools):
         return state
     return cooldown.begin(state, turn.policy, plan.resource, plan.level, turn.now.m_us)
 
@@ -178,7 +178,10 @@ def _passed(plan: Plan, turn: Turn) -> Plan:
 
 def _may_ask(turn: Turn, plan: Plan) -> bool:
     """Say whether to ask now: a gentle plan does not while usage is not known."""
-    return not is_gentle(plan.level) or turn.fresh(turn.resources.get(plan.resource))
+    resource = turn.resources.get(plan.resource)
+    if resource is None and plan.rule.startswith(budget.RULES):
+        return True  # what a crash costs is known all the same
+    return not is_gentle(plan.level) or turn.fresh(resource)
 
 
 def _ask(turn: Turn, plan: Plan) -> Plan:
@@ -235,13 +238,21 @@ def _take_back(turn: Turn, plan: Plan, step: Step) -> None:
     )
 
 
+def _of_level(plan: Plan) -> bool:
+    """Whether a plan is about a level, which is left and cools down: not about time or a crash."""
+    return not plan.rule.startswith(("outlook.", budget.RULES))
+
+
 def _recovered(state: EngineState, turn: Turn, plan: Plan) -> str:
     """Return why a gentle plan is not needed any more; empty while it is.
 
     Judged on the newest measurement just before each step. An emergency is carried through: R8
     wants its memory reclaimed fully.
     """
-    if not is_gentle(plan.level) or plan.rule.startswith(("outlook.", "pause.")):
+    if plan.rule.startswith(budget.RULES):
+        within = budget.held(turn, plan.rule)
+        return f"{within}; it is not needed" if within else ""
+    if not is_gentle(plan.level) or not _of_level(plan) or plan.rule.startswith("pause."):
         return ""
     under = judge.under_exit(state, turn, plan.resource, plan.level)
     return f"recovered: {under}; the rest is not needed" if under else ""

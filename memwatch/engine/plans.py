@@ -13,7 +13,7 @@ from memwatch.domain.operations import ENGINE, HOLDS
 from memwatch.domain.plan import Plan, Step
 from memwatch.domain.text import inert
 from memwatch.domain.units import local_time_text
-from memwatch.engine import breaker, cooldown, explain, flight, outlook
+from memwatch.engine import breaker, budget, cooldown, explain, flight, outlook
 from memwatch.engine.judge import bounds_of
 from memwatch.engine.levels import is_gentle, reached
 from memwatch.engine.state import EngineState
@@ -22,7 +22,7 @@ from memwatch.engine.turn import Turn, share_of, slot
 
 
 class Call(NamedTuple):
-    """A level, or the outlook, calls for a plan."""
+    """A level, the outlook or a budget calls for a plan."""
 
     level: Level
     rule: str
@@ -31,14 +31,17 @@ class Call(NamedTuple):
     resource: str = "memory"
     key: str = ""
     """Slot of its cool-down and breaker; empty for one that has none."""
+    why_not: str = ""
+    """Why nothing is done about it now, where that is known already."""
 
 
 def react(state: EngineState, turn: Turn) -> EngineState:
     """Make at most one plan: that of the highest level which calls for one."""
     if not turn.plans or turn.gone:
         return state
+    state = budget.mind(state, turn)
     calls = calls_now(state, turn)
-    over = {topic for topic in state.told if _is_over(state, topic)}
+    over = {topic for topic in state.told if _is_over(state, turn, topic)}
     if over:
         state = replace(state, told={k: v for k, v in state.told.items() if k not in over})
     for call in calls:
@@ -54,6 +57,8 @@ def react(state: EngineState, turn: Turn) -> EngineState:
             continue
         if call.rule.startswith("outlook."):
             state = replace(state, outlook_m_us=turn.now.m_us)
+        if call.rule.startswith(budget.RULES):
+            state = budget.note(state, turn)
         told = {k: v for k, v in state.told.items() if k != _topic(call)}
         return flight.begin(replace(state, told=told), turn, made)
     return state
@@ -69,6 +74,10 @@ def calls_now(state: EngineState, turn: Turn) -> list[Call]:
     outcry = outlook.look(state, turn)
     if outcry is not None:
         calls.append(Call("warn", outcry.rule, outcry.why, turn.policy.outlook.steps))
+    calls += [
+        Call("warn", one.rule, one.why, one.actions, why_not=one.why_not)
+        for one in budget.look(state, turn)
+    ]
     calls.sort(key=lambda call: -rank(call.level))  # stable: memory goes first among equals
     return calls
 
@@ -118,6 +127,8 @@ def path_of(resource: str, level: Level) -> str:
 
 def hindrance(state: EngineState, turn: Turn, call: Call) -> str:
     """Return why a plan that is called for is not made now; empty when nothing hinders it."""
+    if call.rule.startswith(budget.RULES):
+        return call.why_not
     if call.key in state.breakers:
         return f"breaker open: plans of {call.key} had no effect, until a person resets it"
     left_s = cooldown.left_s(state, call.key, turn.now.m_us) if call.key else 0.0
@@ -178,8 +189,10 @@ def _topic(call: Call) -> str:
     return call.key or call.rule
 
 
-def _is_over(state: EngineState, topic: str) -> bool:
+def _is_over(state: EngineState, turn: Turn, topic: str) -> bool:
     """Whether the level that something was told about was left: not with each swing of usage."""
+    if topic.startswith(budget.RULES):
+        return budget.over_and_done(turn, topic)
     resource, level = breaker.parts(topic)
     return rank(state.level(resource)) < rank(level)
 

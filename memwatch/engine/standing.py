@@ -70,7 +70,9 @@ def _waiting(state: EngineState, turn: Turn) -> str:
         return ""
     if not turn.plans:
         calls = plans.calls_now(state, turn) if turn.facts.mode == "observe" else []
-        return f"{calls[0].level}: the engine only observes" if calls else ""
+        if not calls:
+            return ""
+        return f"{calls[0].key or calls[0].rule}: the engine only observes"
     for call in plans.calls_now(state, turn):
         why_not = plans.hindrance(state, turn, call)
         if why_not:

@@ -44,6 +44,15 @@ class RetentionState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent would not do: not asked again until the policy says something else."""
 
 
+class BudgetState(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was done about a budget (`CrashBudget`)."""
+
+    planned_m_us: int | None = None
+    """When its newest checkpoint was planned."""
+    tried: dict[str, float] = {}
+    """By rule, the figure that this checkpoint has not brought under its budget (yet)."""
+
+
 class EngineState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All of it. Times are of the boot clock, in microseconds."""
 
@@ -72,6 +81,7 @@ class EngineState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Since when they are open, by slot."""
     outlook_m_us: int | None = None
     """When a plan was made because time or room ran out."""
+    budget: BudgetState = BudgetState()
     pause: PauseState | None = None
     release_id: str = ""
     """Request to end the pause."""
@@ -139,6 +149,7 @@ class EngineState(Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.ineffective,
             self.breakers,
             self.outlook_m_us,
+            self.budget.planned_m_us,
             self.pause,
             self.release_id,
             self.released_m_us,

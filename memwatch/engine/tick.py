@@ -14,7 +14,7 @@ from memwatch.domain.level import PLANNING
 from memwatch.engine import breaker, cooldown, effect, flight, holds, judge, plans, retention
 from memwatch.engine.decision import Decision
 from memwatch.engine.facts import Facts, Now
-from memwatch.engine.state import EngineState
+from memwatch.engine.state import BudgetState, EngineState
 from memwatch.engine.turn import Turn
 
 
@@ -60,7 +60,9 @@ def _changes(state: EngineState, turn: Turn) -> EngineState:
         state = flight.end(state, turn, "expired", why, cools=False)
     if state.mode == "shadow":
         # What was only tried dry holds nothing back.
-        state = retention.forget(replace(state, cooldowns={}, told={}, outlook_m_us=None))
+        state = retention.forget(
+            replace(state, cooldowns={}, told={}, outlook_m_us=None, budget=BudgetState())
+        )
     if facts.mode == "off":
         state = replace(state, told={}, ineffective={}, breakers={}, cooldowns={})
     return state

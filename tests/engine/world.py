@@ -13,7 +13,7 @@ from memwatch.domain.control import Hold, Pressure
 from memwatch.domain.level import EngineMode, Level
 from memwatch.domain.snapshot import RunState
 from memwatch.engine.decision import Decision
-from memwatch.engine.facts import CheckpointFacts, Facts, Now, ResourceFacts
+from memwatch.engine.facts import CheckpointFacts, Facts, Now, RecoveryFacts, ResourceFacts
 from memwatch.engine.standing import Standing, standing
 from memwatch.engine.state import EngineState
 from memwatch.engine.tick import tick
@@ -59,6 +59,7 @@ class World:
         self.run_state: RunState = "running"
         self.pressure: Pressure | None = None
         self.checkpoint = CheckpointFacts()
+        self.recovery = RecoveryFacts()
         self.commands: dict[str, CommandInfo] = {}
         self.holds: dict[str, Hold] = {}
         self.approved: frozenset[str] = frozenset()
@@ -116,6 +117,7 @@ class World:
             resources=(memory, *others),
             pressure=self.pressure,
             checkpoint=self.checkpoint,
+            recovery=self.recovery,
             sample_period_s=self.period_s,
             commands=dict(self.commands),
             holds=tuple(self.holds.values()),
