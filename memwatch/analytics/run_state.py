@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from memwatch.analytics.checkpoint_fold import CheckpointFold
+from memwatch.analytics.checkpoints.fold import CheckpointFold
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
 from memwatch.domain.checkpoints import Checkpoint

@@ -19,12 +19,18 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     """One checkpoint, as a log or a directory tells it."""
 
     id: str
-    kind: Literal["full", "incremental"] | str
+    kind: Literal["full", "incremental", "experiment"] | str
+    """`experiment` is an incremental one with all values of the experiment in progress."""
     state: CheckpointState
     base: str | None = None
     first_lsn: int | None = None
     last_lsn: int | None = None
     bytes: int | None = None
+    """Its own files, and persisted values that it is the first of its chain to refer to."""
+    file_bytes: int | None = None
+    """Its own files alone, where the log says it."""
+    state_bytes: int | None = None
+    """What the state held in memory that a full one saved, where it is said."""
     entries: int | None = None
     began_us: int = 0
     """0 where nobody knows."""

@@ -40,8 +40,8 @@ microseconds, hashes SHA-256 in hexadecimal; a member that says nothing is left 
     file               path op hash bytes was blob blob_bytes
     call               id service request paid state again error type value blob blob_bytes
     checkpoint.begin   id kind base first_lsn last_lsn
-    checkpoint.commit  id kind base first_lsn last_lsn bytes entries sha256 state_hash duration_us
-                       stall_us experiments open phase persisted unpersisted
+    checkpoint.commit  id kind base first_lsn last_lsn bytes file_bytes state_bytes entries sha256
+                       state_hash duration_us stall_us experiments open phase persisted unpersisted
     checkpoint.abort   id kind reason
     truncate           cause first_lsn last_lsn segments bytes
     purge.begin        tier how cause
@@ -71,6 +71,8 @@ failed; `again` is the call of an earlier start that this one repeats or is answ
 is write, seen or delete, `was` the hash before. `retention.what` is count or experiments, whose
 number follows what entries measure, or phase or asked: then `old` and `new` hold what differs of
 the tier's `Keep`.
+A checkpoint's `file_bytes` are those of its own files; `bytes` adds persisted values that it is the
+first of its chain to refer to. A full one's `state_bytes` are what its entries held in memory.
 `truncate.cause` is checkpoint (segments went) or torn (`bytes` were cut).
 
 Kinds and members that the guard writes to its own log, `guard.wal`:

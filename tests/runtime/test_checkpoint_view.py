@@ -8,7 +8,7 @@ import pytest
 from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.policy import Cadence
 from memwatch.domain.sample import TreeSample
-from memwatch.ingest.checkpoint_scan import OnDisk
+from memwatch.ingest.checkpoint_scan import FullOnDisk, OnDisk
 from memwatch.runtime.views.checkpoint_view import cadence_of
 from tests.builders import tiers
 from tests.runtime.watched import BOOT, MANIFEST, MB, Watched
@@ -30,6 +30,10 @@ def commit(run: Watched, kind: str, last_lsn: int | None = None, size: int = 10)
     name = f"full-{last}" if kind == "full" else f"delta-{first}-{last}"
     about = {"first_lsn": first, "last_lsn": last, "bytes": size, "entries": 1}
     run.say("checkpoint.commit", id=name, kind=kind, **about)
+
+
+def fulls(*lsns: int) -> dict[int, FullOnDisk]:
+    return dict.fromkeys(lsns, FullOnDisk(bytes=10))
 
 
 def shown(run: Watched) -> Checkpoints:
@@ -65,11 +69,11 @@ def test_a_full_that_is_gone_from_the_disk_is_not_recoverable() -> None:
     older = run.lsn
     commit(run, "full", size=2000)
     commit(run, "incremental")
-    everything = frozenset({1, older})
-    deltas = frozenset({(2, 2), (4, 4)})
+    everything = fulls(1, older)
+    deltas = {(2, 2): 10, (4, 4): 10}
     run.ring.take_checkpoints(OnDisk(run.lsn, everything, deltas))
     assert shown(run).missing == ()
-    run.ring.take_checkpoints(OnDisk(run.lsn, frozenset({1}), deltas))
+    run.ring.take_checkpoints(OnDisk(run.lsn, fulls(1), deltas))
     found, recovery = shown(run), run.snapshot().recovery
     assert found.missing == ("full-3",)
     assert run.light("CKPT") == ("WARN", "full is missing on disk")
@@ -87,7 +91,7 @@ def test_a_chain_ends_before_an_increment_that_is_gone() -> None:
     commit(run, "full", last_lsn=1)
     for _ in range(3):
         commit(run, "incremental")
-    run.ring.take_checkpoints(OnDisk(run.lsn, frozenset({1}), frozenset({(2, 2), (4, 4)})))
+    run.ring.take_checkpoints(OnDisk(run.lsn, fulls(1), {(2, 2): 10, (4, 4): 10}))
     found = shown(run)
     assert (found.missing, found.chain.deltas) == (("delta-3-3",), 1)
     assert run.light("CKPT") == ("WARN", "1 increment missing on disk")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from memwatch.analytics.cadence import Due, Since, next_due
-from memwatch.analytics.checkpoint_fold import Saved
+from memwatch.analytics.checkpoints.cadence import Due, Since, next_due
+from memwatch.analytics.checkpoints.fold import Saved
 from memwatch.analytics.tally import Sums
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Lights

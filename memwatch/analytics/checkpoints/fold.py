@@ -17,8 +17,10 @@ from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 
-_KEPT = 64
+KEPT = 512
+"""Newest checkpoints that are known one by one."""
 _KEPT_FULLS = 4
+_KEPT_COURSE = 64
 
 
 class Saved(NamedTuple):
@@ -46,12 +48,16 @@ class CheckpointFold:
         """All that ended, by state: committed, aborted."""
         self.fulls: list[Saved] = []
         """The newest committed full ones, oldest first."""
+        self.course: list[Saved] = []
+        """More of the newest committed full ones, oldest first: for how their size went on."""
         self.newest: Saved | None = None
         """The newest committed one of any kind."""
         self.covered_lsn = 0
         """Last record that some committed checkpoint holds."""
         self.deltas = Tally()
         """Committed incremental ones, by the lsn of their commit."""
+        self.changed = 0
+        """Moves when anything of the above does, but for experiments."""
         self.experiments = Tally()
         """Experiments that ended and count for the cadence, by the lsn of their end."""
 
@@ -62,13 +68,19 @@ class CheckpointFold:
         one = _checkpoint(record, name, known)
         if record.kind != "checkpoint.begin":
             self.counts[one.state] += 1
-        self.known[name] = one
-        at = self.at[name] = max(Instant.of(record), self.at.get(name, Instant()))
+        at = max(Instant.of(record), self.at.get(name, Instant()))
+        self.changed += 1
         if one.state == "committed":
             self._commit(Saved(at, one))
-        kept = sorted(self.known, key=self.at.__getitem__)[-_KEPT:]
-        self.known = {name: self.known[name] for name in kept}
-        self.at = {name: self.at[name] for name in kept}
+        self._keep(name, one, at)
+
+    def committed(self) -> list[Saved]:
+        """Return the complete ones that are known one by one, oldest first."""
+        return [
+            Saved(self.at[name], one)
+            for name, one in self.known.items()
+            if one.state == "committed"
+        ]
 
     def experiment_ended(self, lsn: int, status: str) -> None:
         """Count an experiment; aborted ones do not count (R5)."""
@@ -79,6 +91,20 @@ class CheckpointFold:
         """Return how many experiments ended behind a record."""
         return self.experiments.between(lsn).count
 
+    def _keep(self, name: str, one: Checkpoint, at: Instant) -> None:
+        """Keep the newest in order; what a log tells in its order costs no sort."""
+        self.known.pop(name, None)
+        self.at.pop(name, None)
+        newest = next(reversed(self.at.values()), at)
+        self.known[name], self.at[name] = one, at
+        if at < newest:
+            kept = sorted(self.known, key=self.at.__getitem__)
+            self.known = {name: self.known[name] for name in kept}
+            self.at = {name: self.at[name] for name in kept}
+        while len(self.known) > KEPT:
+            oldest = next(iter(self.known))
+            del self.known[oldest], self.at[oldest]
+
     def _commit(self, saved: Saved) -> None:
         lsn, one = saved.at.lsn, saved.checkpoint
         self.covered_lsn = max(self.covered_lsn, saved.covers_lsn)
@@ -88,11 +114,16 @@ class CheckpointFold:
             self.deltas.add(lsn, Sums(1, one.bytes or 0, one.entries or 0))
             return
         self.deltas.drop(lsn)  # its kind may stand in a beginning that is read later
-        others = [full for full in self.fulls if full.at.lsn != lsn]
-        self.fulls = sorted([*others, saved], key=lambda full: full.at)[-_KEPT_FULLS:]
+        self.fulls = _with(self.fulls, saved, _KEPT_FULLS)
+        self.course = _with(self.course, saved, _KEPT_COURSE)
         if len(self.fulls) == _KEPT_FULLS:
             self.deltas.forget(self.fulls[0].at.lsn)
             self.experiments.forget(self.fulls[0].at.lsn)
+
+
+def _with(kept: list[Saved], saved: Saved, most: int) -> list[Saved]:
+    others = [full for full in kept if full.at.lsn != saved.at.lsn]
+    return sorted([*others, saved], key=lambda full: full.at)[-most:]
 
 
 def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoint:
@@ -102,7 +133,7 @@ def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoi
     duration_us, stall_us = record.number("duration_us"), record.number("stall_us")
     began_us = record.t_us - (duration_us or 0)
     said = record.text("kind") or (known.kind if known else "")
-    kind = "full" if said == "full" else "incremental"
+    kind = said if said in ("full", "experiment") else "incremental"
     base = inert(record.text("base"), 80) or (known.base if known else None)
     if known is not None and known.state != "begun" and state == "begun":
         # Its end was read first, and may not repeat what its beginning says.
@@ -115,6 +146,8 @@ def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoi
         first_lsn=record.number("first_lsn"),
         last_lsn=record.number("last_lsn"),
         bytes=record.number("bytes"),
+        file_bytes=record.number("file_bytes"),
+        state_bytes=record.number("state_bytes"),
         entries=record.number("entries"),
         began_us=known.began_us if known is not None and known.state == "begun" else began_us,
         committed_us=record.t_us if state == "committed" else None,

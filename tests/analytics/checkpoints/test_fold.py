@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwatch.analytics.checkpoint_fold import CheckpointFold
+from memwatch.analytics.checkpoints.fold import CheckpointFold
 from memwatch.analytics.run_state import RunState
 from memwatch.analytics.tally import Sums, Tally
 from memwatch.domain.record import Record
@@ -35,7 +35,8 @@ def test_a_full_checkpoint_is_still_known_after_500_increments_and_experiments()
     assert saved.deltas.between(1) == Sums(500, 5000, 1000)
     assert saved.experiments_since(1) == 500
     assert saved.experiments_since(900) == 51
-    assert len(saved.known) == 64
+    assert len(saved.known) == 501
+    assert len(folded([commit(lsn) for lsn in range(1, 700)]).known) == 512
 
 
 def test_a_commit_counts_by_the_last_record_it_holds() -> None:
