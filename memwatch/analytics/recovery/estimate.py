@@ -1,0 +1,197 @@
+"""Work and costs -> seconds: each term of a recovery as a range, and their sum. Source: R12."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, log
+from typing import Final, NamedTuple
+
+from memwatch.analytics.recovery.costs import (
+    ASSUMED_START_S,
+    LEARNT,
+    Costs,
+    LearntTerm,
+    Ratio,
+    StartSeen,
+    amounts,
+    ratios,
+    reference_s,
+)
+from memwatch.analytics.recovery.work import Work
+from memwatch.domain.recovery import Basis, DiskRate, RecoveryTerm, Span, TermName
+from memwatch.domain.units import duration_text
+
+_ASSUMED: Final = log(2)
+"""Half a range is a factor, as a logarithm: twice, and half of it, where nothing was measured."""
+_MOST: Final = log(2) / 2 - 1e-6
+"""What was measured once has a range of no more than low to twice that."""
+_LEAST: Final = log(1.12)
+_ONE: Final = log(1.35)
+"""After a single measurement; with n of them what it has above the least is an n-th."""
+_SIGMAS: Final = 1.7
+_BY_SIZE: Final = 0.05
+"""For each factor of e that the nearest measurement differs in size."""
+_JITTER_S: Final = 3e-3
+"""What a scheduler adds to anything short."""
+_TICK_S: Final = 0.01
+"""Processes' begins are told in hundredths of a second."""
+_TOLD_FROM_BYTES: Final = 10_000_000
+
+
+class _Ranged(NamedTuple):
+    likely: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        return self.likely * exp(-self.half)
+
+    @property
+    def high(self) -> float:
+        return self.likely * exp(self.half)
+
+
+def estimate(
+    work: Work, costs: Costs, disk: DiskRate | None, now_us: int
+) -> tuple[tuple[RecoveryTerm, ...], Span]:
+    """Return the terms of a recovery that has something to do in them, and their sum.
+
+    `costs` are of one run (`costs.learn`). `now_us` is wall time, for ages.
+    """
+    asked = (name for name in LEARNT if reference_s(name, work, disk) > 0)
+    learnt = (_learnt(name, work, costs, disk, now_us) for name in asked)
+    terms = (_start(costs, now_us), *learnt)
+    return terms, total(terms)
+
+
+def total(terms: Iterable[RecoveryTerm]) -> Span:
+    """Return the sum of terms; a slow hour is slow in each of them, so ranges add up."""
+    found = tuple(terms)
+    return Span(
+        low=sum(term.low_s for term in found),
+        likely=sum(term.seconds for term in found),
+        high=sum(term.high_s for term in found),
+    )
+
+
+def comparable(
+    terms: Sequence[RecoveryTerm], names: Iterable[str], start_s: float | None = None
+) -> Span | None:
+    """Return the estimate of the named terms, to hold a recovery against that had these.
+
+    With `start_s` that stands for the start: a drill's process is not the agent's. None where
+    nothing was estimated.
+    """
+    wanted = set(names) - ({"start"} if start_s is not None else set())
+    if not terms:
+        return None
+    sum_ = total(term for term in terms if term.name in wanted)
+    own = start_s or 0.0
+    return Span(low=sum_.low + own, likely=sum_.likely + own, high=sum_.high + own)
+
+
+def _start(costs: Costs, now_us: int) -> RecoveryTerm:
+    seen = next(iter(costs.starts.values()), ())
+    if not seen:
+        how = "assumed: no start of this agent was seen"
+        return _term("start", _Ranged(ASSUMED_START_S, _ASSUMED), "assumed", None, how)
+    weighted = [(log(one.seconds), 0.7**rank) for rank, one in enumerate(seen)]
+    ranged = _range(weighted, exp(_median(weighted)), _TICK_S)
+    how = f"{_count(len(seen), 'start')} of this agent"
+    return _term("start", ranged, "measured", _age_s(seen[0], now_us), how)
+
+
+def _learnt(
+    name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None, now_us: int
+) -> RecoveryTerm:
+    size, records = amounts(name, work)
+    expected_s = reference_s(name, work, disk)
+    known = ratios(name, work, costs, disk)
+    if not known:
+        how = f"assumed{_disk_words(disk)}; a drill measures it"
+        ranged = _Ranged(expected_s, _ASSUMED)
+        return _term(name, ranged, "assumed", None, how, (size, records))
+    weighted = [(log(one.ratio), one.weight) for one in known]
+    likely = expected_s * exp(_median(weighted))
+    ranged = _range(weighted, likely, _JITTER_S, min(one.distance for one in known))
+    best = max(known, key=lambda one: one.weight).sample
+    basis: Basis = "drilled" if best.kind == "drill" else "measured"
+    age_s = max(now_us - max(one.sample.t_us for one in known), 0) / 1e6
+    how = _how(known) + _rate_words(name, likely, size, records)
+    return _term(name, ranged, basis, age_s, how, (size, records))
+
+
+def _range(
+    weighted: list[tuple[float, float]], likely: float, jitter_s: float, distance: float = 0.0
+) -> _Ranged:
+    """Return the range of a figure from logarithms of measurements and their weights."""
+    whole = sum(weight for _, weight in weighted)
+    count = whole**2 / sum(weight**2 for _, weight in weighted)
+    middle = _median(weighted)
+    spread = sum(weight * abs(value - middle) for value, weight in weighted) / whole
+    half = max(_LEAST + (_ONE - _LEAST) / count, _SIGMAS * 1.25 * spread)
+    half += _BY_SIZE * distance + log(1 + jitter_s / likely)
+    return _Ranged(likely, min(half, _MOST))
+
+
+def _median(weighted: list[tuple[float, float]]) -> float:
+    """Return the weighted median; between two, their mean by weight."""
+    ordered = sorted(weighted)
+    half, below = sum(weight for _, weight in ordered) / 2, 0.0
+    for at, (value, weight) in enumerate(ordered):
+        below += weight
+        if below > half * (1 + 1e-9) or at == len(ordered) - 1:
+            return value
+        if below >= half * (1 - 1e-9):
+            return (value + ordered[at + 1][0]) / 2
+    raise ValueError("no values")
+
+
+def _term(
+    name: TermName,
+    ranged: _Ranged,
+    basis: Basis,
+    age_s: float | None,
+    how: str,
+    size: tuple[int, int] | None = None,
+) -> RecoveryTerm:
+    return RecoveryTerm(
+        name=name,
+        seconds=ranged.likely,
+        low_s=ranged.low,
+        high_s=ranged.high,
+        basis=basis,
+        age_s=age_s,
+        bytes=size[0] if size else None,
+        records=size[1] if size and size[1] else None,
+        how=how,
+    )
+
+
+def _how(known: Sequence[Ratio]) -> str:
+    own = [one.sample for one in known if one.sample.own]
+    whose = "of this run" if own else "of other runs on this machine"
+    samples = own or [one.sample for one in known]
+    counts = {kind: sum(one.kind == kind for one in samples) for kind in ("drill", "restart")}
+    words = [_count(count, kind) for kind, count in counts.items() if count]
+    return f"{' and '.join(words)} {whose}"
+
+
+def _rate_words(name: LearntTerm, likely: float, size: int, records: int) -> str:
+    if name == "replay":
+        return f", {duration_text(likely / records)} a record" if records >= 1_000 else ""
+    if size < _TOLD_FROM_BYTES:
+        return ""
+    return f", {duration_text(likely / size * 1e9)} a GB"
+
+
+def _disk_words(disk: DiskRate | None) -> str:
+    return " but for the disk, which was measured" if disk and disk.read_bytes_per_s else ""
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _age_s(seen: StartSeen, now_us: int) -> float:
+    return max(now_us - seen.t_us, 0) / 1e6

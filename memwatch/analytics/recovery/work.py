@@ -1,0 +1,91 @@
+"""What a recovery has to do: amounts to read and to replay, whatever time that takes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memwatch.domain.recovery import PastRecovery
+
+_ENTRY_BYTES = 1_500
+"""Of an entry in a checkpoint, where nobody counted them."""
+_KEPT_SHARE = 0.5
+"""Of the log an increment keeps so much, until the chain tells: later changes hide earlier ones."""
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What one recovery reads and replays. Amounts are 0 where there is nothing of the kind."""
+
+    full_bytes: int = 0
+    """Files of the newest recoverable full checkpoint."""
+    full_entries: int = 0
+    """0 where nobody counted them."""
+    blob_bytes: int = 0
+    """Persisted values that the state needs, as they lie on disk."""
+    blob_count: int = 0
+    delta_bytes: int = 0
+    delta_entries: int = 0
+    """Lines of the increments behind the full one."""
+    delta_count: int = 0
+    log_bytes: int = 0
+    """Of the log since the full one: read and checked, even where an increment replaces it."""
+    tail_bytes: int = 0
+    """Of the log behind the newest increment: replayed."""
+    tail_records: int = 0
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of increments and log."""
+        return self.delta_bytes + max(self.log_bytes, self.tail_bytes)
+
+    @property
+    def replayed(self) -> int:
+        """Lines and records that are applied."""
+        return self.delta_entries + self.tail_records
+
+    @property
+    def entries(self) -> int:
+        """Entries of the state, counted or by its size."""
+        return self.full_entries or self.full_bytes // _ENTRY_BYTES
+
+    def after(self, kind: Literal["incremental", "full"]) -> Work:
+        """Return what it would be right after a checkpoint of this kind.
+
+        A full one takes the size of the last; the first one that of the log that it replaces.
+        """
+        if kind == "full":
+            return Work(
+                full_bytes=self.full_bytes or round(self.log_bytes * _KEPT_SHARE),
+                full_entries=self.full_entries,
+                blob_bytes=self.blob_bytes,
+                blob_count=self.blob_count,
+            )
+        covered_bytes = max(self.log_bytes - self.tail_bytes, 0)
+        known = self.delta_bytes and covered_bytes
+        kept = min(self.delta_bytes / covered_bytes, 1.0) if known else _KEPT_SHARE
+        return replace(
+            self,
+            delta_bytes=self.delta_bytes + round(self.tail_bytes * kept),
+            delta_entries=self.delta_entries + round(self.tail_records * kept),
+            delta_count=self.delta_count + 1,
+            log_bytes=max(self.log_bytes, self.tail_bytes),
+            tail_bytes=0,
+            tail_records=0,
+        )
+
+
+def work_of(past: PastRecovery) -> Work:
+    """Return what a recovery did, by its terms; increments and log are not told apart there."""
+    terms = {term.name: term for term in past.terms}
+    load, blobs = terms.get("load"), terms.get("blobs")
+    read, replay = terms.get("read"), terms.get("replay")
+    return Work(
+        full_bytes=load.bytes if load else 0,
+        full_entries=load.records if load else 0,
+        blob_bytes=blobs.bytes if blobs else 0,
+        blob_count=blobs.records if blobs else 0,
+        log_bytes=read.bytes if read else 0,
+        tail_records=replay.records if replay else 0,
+    )
