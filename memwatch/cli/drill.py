@@ -6,26 +6,30 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from memwatch.cli.status import read_status
 from memwatch.config.locations import lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError
-from memwatch.domain.recovery import PastRecovery
+from memwatch.domain.recovery import PastRecovery, Recovery, Span
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import bytes_text, duration_text, percent_text
 from memwatch.ingest.open_run import open_run
-from memwatch.runtime.runs.drill_file import append_drill
+from memwatch.runtime.runs.recovery_file import append_recovery
 from memwatch.runtime.runs.target import resolve, run_key
 
 _EXAMPLE = """examples:
   memwatch drill night-7
   memwatch drill ./runs/night-7 --json | jq '.total_s'
 
-The run may be alive: nothing in its directory is written. The result is shown by the dashboard.
+The run may be alive: nothing in its directory is written. The result is shown by the dashboard,
+and teaches the estimate of what a crash would cost.
 
 exit status: 0 all was had back; 1 something was lost, or the state is not the one that the agent
 logged; 2 no such run, or one that cannot be recovered."""
@@ -34,7 +38,7 @@ Result = dict[str, Any]
 
 
 def run(words: list[str]) -> int:
-    """PastRecovery a run; returns 1 when not everything was had back as it was."""
+    """Drill a run; returns 1 when not everything was had back as it was."""
     parser = argparse.ArgumentParser(
         prog="memwatch drill",
         description="Recovers a run for practice: proves and measures it, writes nothing to it.",
@@ -45,16 +49,45 @@ def run(words: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
     options = parser.parse_args(words)
     path = open_run(resolve(options.target)).path
-    result = {"t_us": SystemClock().wall_us(), **_drilled(path)}
-    why_unkept = _keep(path, result)
-    print(json.dumps(result) if options.json else "\n".join(_lines(result)))
+    known = _estimated(path)
+    result = {"t_us": SystemClock().wall_us(), "kind": "drill", **_drilled(path)}
+    done = msgspec.convert(result, PastRecovery)
+    done = replace(done, estimate=_span(known, done))
+    result |= {"estimate": msgspec.to_builtins(done.estimate), "error_share": done.error_share}
+    why_unkept = _keep(path, result["run_id"], done)
+    print(json.dumps(result) if options.json else "\n".join(_lines(result, done)))
     if why_unkept:
         print(f"memwatch: the result is not kept: {why_unkept}", file=sys.stderr)
     return int(result["lossy"] or result["matches"] is False)
 
 
+def _estimated(path: Path) -> Recovery:
+    """Return what a crash would cost, as the guard shows it, else by a look of our own."""
+    try:
+        return msgspec.convert(json.loads(read_status(path))["recovery"], Recovery)
+    except (MemwatchError, ValueError, KeyError):  # a guard of another version: drill all the same
+        return Recovery()
+
+
+def _span(known: Recovery, done: PastRecovery) -> Span | None:
+    """Return what was estimated for the terms that a drill has; None where nothing was.
+
+    Its process is not the agent's: how long that took to start is no part of the comparison.
+    """
+    if known.rto_s is None or not known.terms:
+        return None
+    took = {term.name: term.seconds for term in done.terms}
+    terms = [term for term in known.terms if term.name in took and term.name != "start"]
+    start_s = took.get("start", 0.0)
+    return Span(
+        low=start_s + sum(term.low_s for term in terms),
+        likely=start_s + sum(term.seconds for term in terms),
+        high=start_s + sum(term.high_s for term in terms),
+    )
+
+
 def _drilled(path: Path) -> Result:
-    """PastRecovery in a fresh process: its memory is that of the recovery alone."""
+    """Drill in a fresh process: its memory is that of the recovery alone."""
     command = [sys.executable, "-m", "memwatch.agent.recovery", str(path.absolute())]
     done = subprocess.run(
         command,
@@ -75,37 +108,52 @@ def _drilled(path: Path) -> Result:
     return result
 
 
-def _keep(path: Path, result: Result) -> str:
-    """Add the result to the drills of the run; returns why that could not be."""
-    if not result["run_id"]:
+def _keep(path: Path, run_id: str, done: PastRecovery) -> str:
+    """Add the result to the recoveries of the run; returns why that could not be."""
+    if not run_id:
         return "no file of the run says which it is"
     try:
-        home = run_home(run_key(path, result["run_id"]), create=True)
-        append_drill(home, msgspec.convert(result, PastRecovery))
+        append_recovery(run_home(run_key(path, run_id), create=True), done)
     except OSError as error:
         return inert(f"{error.strerror or error} ({error.filename})", 300)
     return ""
 
 
-def _lines(result: Result) -> list[str]:
-    """Return the result for people, in eight lines."""
-    terms = {term["name"]: term for term in result["terms"]}
+def _lines(result: Result, done: PastRecovery) -> list[str]:
+    """Return the result for people, in a dozen lines."""
+    terms = {term.name: term for term in done.terms}
     full, deltas, count = result["full"], len(result["deltas"]), result["records"]
     what = {
+        "start": "its process, until it begins",
         "load": inert(full, 40) if full else "no full checkpoint: the log alone",
-        "read": f"{deltas} increment{_s(deltas)}, {count} record{_s(count)} of the log",
-        "decode": f"{result['values']} value{_s(result['values'])}",
-        "replay": "",
+        "blobs": _count(terms["blobs"].records, "persisted value"),
+        "read": f"{_count(deltas, 'increment')}, {_count(count, 'record')} of the log",
+        "replay": _count(terms["replay"].records, "record"),
+        "decode": f"{_count(result['values'], 'value')}, not in the total: done as they are used",
     }
-    cache = "cold" if result["cold_cache"] else "warm"
-    rows = [(name, terms[name]["seconds"], terms[name]["bytes"], what[name]) for name in what]
-    rows.append(("total", result["total_s"], result["bytes"], f"from disk, {cache} cache"))
+    rows = [
+        (name, terms[name].seconds, terms[name].bytes, text)
+        for name, text in what.items()
+        if name in terms
+    ]
+    cache = "cold" if done.cold_cache else "warm"
+    rows.insert(-1, ("total", done.total_s, done.bytes, f"from disk, {cache} cache"))
     lines = [
         f"{name:<8}{duration_text(seconds):>7} {bytes_text(size):>6}  {text}".rstrip()
         for name, seconds, size, text in rows
     ]
-    peak = f"{bytes_text(result['memory_bytes'])} at most"
-    return [*lines, f"memory  {peak}", f"state   {_state(result)}", f"lost    {_lost(result)}"]
+    peak = f"{bytes_text(done.memory_bytes)} at most, {bytes_text(done.state_bytes)} of state"
+    lines += [f"memory  {peak}", f"state   {_state(result)}", f"lost    {_lost(result)}"]
+    return [*lines, *_comparison(done)]
+
+
+def _comparison(done: PastRecovery) -> Iterator[str]:
+    span, error = done.estimate, done.error_share
+    if span is not None and error is not None:
+        low, likely, high, took = map(
+            duration_text, (span.low, span.likely, span.high, done.total_s)
+        )
+        yield f"estimated {likely} ({low}–{high}), took {took}: {percent_text(error)}"
 
 
 def _state(result: Result) -> str:
@@ -127,5 +175,5 @@ def _lost(result: Result) -> str:
     return told
 
 
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _count(count: int, of: str) -> str:
+    return f"{count} {of}{'' if count == 1 else 's'}"

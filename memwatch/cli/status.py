@@ -34,7 +34,7 @@ def run(words: list[str]) -> int:
     shape.add_argument("--line", action="store_true", help="one line of at most 80 characters")
     options = parser.parse_args(words)
     path = newest() if options.target is None else resolve(options.target)
-    status = json.loads(_read(path))
+    status = json.loads(read_status(path))
     if options.json:
         print(json.dumps(status))  # plain ASCII: no name in it can act on a terminal
     else:
@@ -54,7 +54,8 @@ def exit_status(status: dict[str, Any]) -> int:
     return int(high or lost or status["guard"]["recording"] is False)
 
 
-def _read(path: Path) -> bytes:
+def read_status(path: Path) -> bytes:
+    """Return the snapshot of a run as JSON: of its guard, else by a look of our own."""
     socket = guard_socket(path)
     if socket is not None and socket.exists():
         try:

@@ -51,6 +51,16 @@ def _long_duration(seconds: int) -> str:
     return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
 
 
+def percent_text(share: float) -> str:
+    """Return by how much something is more or less, in whole percent and with its sign.
+
+    >>> [percent_text(share) for share in (0.094, -0.08, 0.001, 1.5)]
+    ['+9 %', '−8 %', '±0 %', '+150 %']
+    """
+    percent = round(share * 100)
+    return f"{percent:+d} %".replace("-", "−") if percent else "±0 %"
+
+
 def arrival_text(low_s: float, high_s: float) -> str:
     """Return a span of arrival times.
 

@@ -36,24 +36,26 @@ def dead(stage: Stage) -> Path:
 
 def drills(stage: Stage) -> list[dict[str, Any]]:
     """Return what is kept of all drills."""
-    files = sorted(stage.home.glob("runs/*/drills.jsonl"))
+    files = sorted(stage.home.glob("runs/*/recoveries.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def test_figures_in_eight_lines(memwatch: Command, dead: Path) -> None:
+def test_figures_in_a_dozen_lines(memwatch: Command, dead: Path) -> None:
     before = tree(dead)
     done = memwatch("drill", str(dead))
     assert (done.returncode, done.stderr) == (0, "")
     assert tree(dead) == before
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [
-        "load", "read", "decode", "replay", "total", "memory", "state", "lost",
+    by_name = {line.split()[0]: line for line in lines}
+    assert list(by_name)[:10] == [
+        "start", "load", "blobs", "read", "replay", "total", "decode", "memory", "state", "lost",
     ]  # fmt: skip
-    assert re.search(r"load +\S+s +\S+[kMB] +full-\d{20}$", lines[0])
-    assert re.search(r"read .* 1 increment, \d+ records of the log$", lines[1])
-    assert lines[2].endswith("33 values")
-    assert lines[6].endswith("matches")
-    assert lines[7] == "lost    nothing"
+    assert re.search(r"load +\S+s +\S+[kMB] +full-\d{20}$", by_name["load"])
+    assert by_name["blobs"].endswith(" 3 persisted values")
+    assert re.search(r"read .* 1 increment, \d+ records of the log$", by_name["read"])
+    assert "33 values, not in the total" in by_name["decode"]
+    assert by_name["state"].endswith("matches")
+    assert by_name["lost"] == "lost    nothing"
 
 
 def test_json_has_stable_names(memwatch: Command, stage: Stage, dead: Path) -> None:
@@ -63,7 +65,11 @@ def test_json_has_stable_names(memwatch: Command, stage: Stage, dead: Path) -> N
     assert (result["matches"], result["lossy"], result["values"]) == (True, False, 33)
     assert type(result["cold_cache"]) is bool
     assert set(result["checked"]) == {"workspace", "recent", "verified", "history"}
-    assert [term["name"] for term in result["terms"]] == ["load", "read", "decode", "replay"]
+    names = ["start", "load", "blobs", "read", "replay", "decode"]
+    assert [term["name"] for term in result["terms"]] == names
+    spent = {term["name"]: term["seconds"] for term in result["terms"]}
+    assert sum(spent.values()) - spent["decode"] <= result["total_s"]
+    assert (result["kind"], result["state_bytes"] > 0) == ("drill", True)
     (kept,) = drills(stage)
     assert kept == {name: result[name] for name in kept}
     status = json.loads(memwatch("status", str(dead), "--json").stdout)
@@ -120,4 +126,4 @@ def test_a_home_that_refuses_costs_only_the_record(
     done = memwatch("drill", str(dead))
     assert done.returncode == 0
     assert "the result is not kept" in done.stderr
-    assert done.stdout.count("\n") == 8
+    assert "\nlost    nothing\n" in done.stdout

@@ -237,7 +237,7 @@ class Guard:
             position=parts.ingest.position,
             commands=tuple(parts.ledger.commands().values()),
             older_experiments=parts.history.older_experiments,
-            drill=parts.probe.drill,
+            past=parts.probe.past,
             alive=parts.probe.alive,
             declared=parts.portrait.seen.declared,
             policy=parts.portrait.policy,

@@ -28,7 +28,7 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.probe import TreeProbe
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
-from memwatch.runtime.runs.drill_file import DrillNews
+from memwatch.runtime.runs.recovery_file import RecoveryNews
 from memwatch.runtime.views.ring import Ring
 
 _SLOW_S = 10.0
@@ -52,7 +52,7 @@ class ProbeLoop:
     ) -> None:
         self._run_dir = run_dir
         self._home = home
-        self._drills = DrillNews(home)
+        self._recoveries = RecoveryNews(home)
         self._profile = profile
         self._ring = ring
         self._recorder = recorder
@@ -82,8 +82,8 @@ class ProbeLoop:
         self.limits: tuple[Limit, ...] = ()
         self.alive: bool | None = None
         self.own = Own()
-        self.drill: PastRecovery | None = None
-        """The newest recovery for practice of this run."""
+        self.past: tuple[PastRecovery, ...] = ()
+        """Drills and restarts of this run, newest first."""
         self.limit: Limit | None = None
         """The binding limit, written beside each sample."""
         self.on_news: Callable[[], None] = lambda: None
@@ -195,8 +195,8 @@ class ProbeLoop:
         checkpoints = scan_checkpoints(self._run_dir, known_lsn)
         if checkpoints is not None:
             self._ring.take_checkpoints(checkpoints)
-        if (drill := self._drills.look()) is not None:
-            self.drill = drill
+        if (past := self._recoveries.look()) is not None:
+            self.past = past
             self._ring.touch()
         self.own = self._own()
 

@@ -20,7 +20,7 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
-from memwatch.runtime.runs.drill_file import read_drill
+from memwatch.runtime.runs.recovery_file import read_recoveries
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
 from memwatch.runtime.runs.writer import writer_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts
@@ -80,7 +80,6 @@ class Look:
             recording=False if alive else None,
             not_recording_why=silent or ("no guard watches this run" if alive else ""),
         )
-        drill = read_drill(run_home(self._key))
         book, error = usable_policy(
             self.profile, run_dir=self.opened.path, run_home=run_home(self._key)
         )
@@ -88,7 +87,7 @@ class Look:
             guard=guard,
             limits=limits,
             watch="polling",
-            drill=drill,
+            past=read_recoveries(run_home(self._key)),
             alive=alive,
             policy=book.of(self.ring.state.phase),
             policy_source=book.origin,

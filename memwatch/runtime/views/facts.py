@@ -33,8 +33,8 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     """Requests, newest last."""
     older_experiments: dict[str, int] = {}
     """Experiments by status in segments that were dropped before this guard read them."""
-    drill: PastRecovery | None = None
-    """The newest recovery for practice; None before the first."""
+    past: tuple[PastRecovery, ...] = ()
+    """Drills and restarts of this run, newest first."""
     alive: bool | None = None
     """The agent's process is there; None before it was first looked at."""
     declared: str | None = None
@@ -51,3 +51,8 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     alerts: tuple[Alert, ...] = ()
     notify: NotifyInfo | None = None
     since: SinceLeft | None = None
+
+    @property
+    def drill(self) -> PastRecovery | None:
+        """The newest recovery for practice; None before the first."""
+        return next((done for done in self.past if done.kind == "drill"), None)
