@@ -152,6 +152,8 @@ class StoreLook(Struct, frozen=True, kw_only=True):
     """Size of the newest state that a checkpoint holds, where the store tells it."""
     written_bytes: int | None = None
     """Written for all checkpoints that lie there, where that differs from `total_bytes`."""
+    best: str = ""
+    """Id of the one that the program calls its best (`best_model_checkpoint`)."""
     writers: tuple[int, ...] = ()
     """Processes that hold files of the store open for writing."""
     watch: Literal["events", "polling"] = "polling"
