@@ -3,7 +3,7 @@
 An alert is raised again only when it became worse. One that is over is cleared `CLEAR_AFTER_S`
 later, so that a figure which is missing for a moment (a guard that begins, say) ends nothing.
 Keys: `memory`, `silent`, `crashed`, `killed`, `recording`, `disk`, `read_only`, `policy`,
-`breaker.<level>`, `plan.<id>`. Source: D5, D7.
+`breaker.<level>`, `plan.<id>`, `budget`. Source: D5, D7, R12.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memwatch.analytics.budget import VAIN
 from memwatch.domain.control import Alert
-from memwatch.domain.level import Level, rank
+from memwatch.domain.level import ACTING, Level, rank
 from memwatch.domain.operations import ENGINE
 from memwatch.domain.record import Record
 from memwatch.domain.snapshot import PAST, Snapshot
@@ -266,7 +267,31 @@ def _settings(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
         yield _Finding("settings", "warning", text)
 
 
+def _budget(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
+    """Look for what a crash would cost over its budget, unless the guard is about to mend it."""
+    budget, engine = snapshot.recovery.budget, snapshot.engine
+    if not budget.over or snapshot.run.state in PAST:
+        return
+    if budget.beyond:
+        text = f"{'; '.join(budget.beyond)}: no checkpoint brings it under"
+        yield _Finding("budget", "warning", text)
+    elif engine.waiting == VAIN:
+        yield _Finding("budget", "warning", f"{'; '.join(budget.over)}: {VAIN}")
+    elif engine.mode not in ACTING or "checkpoint" not in engine.allow:
+        text = f"{'; '.join(budget.over)}: {budget.checkpoint} checkpoint, which is left to you"
+        yield _Finding("budget", "notice", text)
+
+
 _Look = Callable[[Snapshot, Rules, int], Iterable[_Finding]]
-_LOOKS: tuple[_Look, ...] = (_memory, _run, _recording, _disk, _engine, _read_only, _settings)
+_LOOKS: tuple[_Look, ...] = (
+    _memory,
+    _run,
+    _recording,
+    _disk,
+    _engine,
+    _budget,
+    _read_only,
+    _settings,
+)
 _OUTLIVE = frozenset({"recording", "policy", "settings", "crashed", "killed"})
 """What is not over because the run is."""

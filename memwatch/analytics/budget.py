@@ -15,6 +15,8 @@ from memwatch.domain.units import duration_text
 
 BudgetRule = Literal["budget.recover_s", "budget.work_s"]
 Kind = Literal["incremental", "full"]
+VAIN: Final = "the last checkpoint for it did not bring it under"
+"""Why the engine takes no further one, in its own words."""
 _KINDS: Final[tuple[Kind, ...]] = ("incremental", "full")
 """From cheap to dear."""
 _SECONDS = 120
@@ -62,7 +64,7 @@ def judge(
 
     >>> judge(CrashBudget(recover_s=60), 74.2, 9, {"incremental": 70, "full": 21})
     ... # doctest: +NORMALIZE_WHITESPACE
-    RecoveryBudget(recover_s=60, work_s=None, over=('recovery 74s is over your 60s',),
+    RecoveryBudget(recover_s=60, work_s=None, over=('recovery 74s is over your 60s',), beyond=(),
                    checkpoint='full')
     """
     over = crossings(budget, rto_s, work_s, rto_after_s)
@@ -71,6 +73,7 @@ def judge(
         recover_s=budget.recover_s,
         work_s=budget.work_s,
         over=tuple(over_text(one) for one in over),
+        beyond=tuple(over_text(one) for one in over if one.kind is None),
         checkpoint=max(kinds, key=_KINDS.index, default=None),
     )
 
@@ -102,7 +105,11 @@ def _over(figure_s: float | None, limit_s: float) -> TypeGuard[float]:
 
 
 def _too_slow(rto_s: float, limit_s: float, rto_after_s: Mapping[str, float]) -> Crossing:
-    known = [(kind, rto_after_s[kind]) for kind in _KINDS if kind in rto_after_s]
+    known = [
+        (kind, after_s)
+        for kind in _KINDS
+        if (after_s := rto_after_s.get(kind)) is not None and isfinite(after_s)
+    ]
     for kind, after_s in known:
         if after_s <= limit_s:
             return Crossing("budget.recover_s", rto_s, limit_s, kind, after_s)

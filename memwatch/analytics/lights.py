@@ -9,6 +9,7 @@ from __future__ import annotations
 from memwatch.config.schema import Lights
 from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.level import Level
+from memwatch.domain.recovery import RecoveryBudget
 from memwatch.domain.snapshot import (
     GONE,
     PAST,
@@ -32,6 +33,7 @@ LEVEL_WORDS: dict[Level, Word] = {
     "hard": "CRIT",
 }
 
+_NO_BUDGET = RecoveryBudget()
 _GRAVITY: tuple[Word, ...] = ("ok", "WARN", "ACT", "CRIT")
 
 
@@ -108,30 +110,55 @@ def processes_light(processes: Processes, run: RunInfo, settings: Lights) -> Lig
     return Light(name="PROCS", word=word, figure=str(processes.count), meaning=meaning)
 
 
-def checkpoint_light(checkpoints: Checkpoints, run: RunInfo) -> Light:
-    """CKPT: age of the last complete checkpoint, whether it is there, and what is due."""
+def checkpoint_light(
+    checkpoints: Checkpoints, run: RunInfo, budget: RecoveryBudget = _NO_BUDGET
+) -> Light:
+    """CKPT: age of the last complete checkpoint, whether it is there, and what is due.
+
+    `budget` is what a crash may cost: once the run is over it costs nothing any more.
+    """
     age_s = checkpoints.age_s
+    over = budget.over[0] if budget.over and run.state not in PAST else ""
     if age_s is None:
+        if over:
+            return Light(name="CKPT", word="WARN", figure="none", meaning=f"none yet, {over}")
         if checkpoints.overdue:
             return Light(name="CKPT", word="WARN", figure="none", meaning="none yet, overdue")
         if run.state in PAST:
             return Light(name="CKPT", word="watch", figure="none", meaning="none was ever complete")
         return Light(name="CKPT", word="no data", figure="–", meaning="none yet")
-    word, meaning = _checkpoint_word(checkpoints)
+    found = _checkpoint_warning(checkpoints, over), _checkpoint_remark(checkpoints)
+    meaning = found[0] or found[1] or due_text(checkpoints)
+    word: Word = "WARN" if found[0] else "watch" if found[1] else "ok"
+    if not meaning and checkpoints.writing:
+        meaning = "one is being written"
     return Light(name="CKPT", word=word, figure=age_words(age_s, run), meaning=meaning)
 
 
-def _checkpoint_word(checkpoints: Checkpoints) -> tuple[Word, str]:
+_BROKEN = {"aborted": "failed", "incomplete": "is incomplete", "damaged": "is damaged"}
+
+
+def _checkpoint_warning(checkpoints: Checkpoints, over: str) -> str:
+    """Return the gravest of what makes a recovery worse than it should be; empty for nothing."""
     if checkpoints.missing:
-        return "WARN", missing_text(checkpoints)
+        return missing_text(checkpoints)
+    if over:
+        return over
     if checkpoints.overdue:
-        return "WARN", "full overdue" if checkpoints.overdue_kind == "full" else "overdue"
+        return "full overdue" if checkpoints.overdue_kind == "full" else "overdue"
     last = checkpoints.last
-    if last is not None and last.state == "aborted":
-        return "WARN", "the newest one failed"
-    if checkpoints.incomplete:
-        return "watch", "one is incomplete"
-    return "ok", due_text(checkpoints)
+    if last is not None and last.state in _BROKEN:
+        return f"the newest one {_BROKEN[last.state]}"
+    if checkpoints.next_fits is False:
+        return "no room for the next"
+    return "bloat" if checkpoints.bloat.verdict == "bloat" else ""
+
+
+def _checkpoint_remark(checkpoints: Checkpoints) -> str:
+    """Return what is worth an eye."""
+    if checkpoints.bloat.verdict == "watching":
+        return "bloat, perhaps"
+    return "one is incomplete" if checkpoints.incomplete else ""
 
 
 def missing_text(checkpoints: Checkpoints) -> str:

@@ -1,7 +1,7 @@
 """What a person could do now, and what that gained before in this run. Pure.
 
 A gain is the median of what the same purge freed here, as it was measured; without history the
-text says so. Source: D6, R8, R13.
+text says so. Source: D6, R8, R12, R13.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from statistics import median
 
 from memwatch.domain.control import Suggestion
 from memwatch.domain.intervention import Intervention
+from memwatch.domain.level import rank
+from memwatch.domain.recovery import RecoveryBudget
 from memwatch.domain.snapshot import PAST, Resource, Snapshot, Tier
 from memwatch.domain.units import bytes_text, duration_text, local_time_text
 
@@ -27,6 +29,9 @@ def suggest(snapshot: Snapshot) -> Suggestion | None:
     if snapshot.run.state in PAST:
         return None
     ops, memory = snapshot.run.ops, snapshot.resource("memory")
+    gentle = rank(snapshot.level) < rank("emergency")
+    if "checkpoint" in ops and gentle and (found := _for_budget(snapshot.recovery.budget)):
+        return found
     if _pressed(snapshot, memory):
         if "purge" in ops and (found := _purge(snapshot, memory)):
             return found
@@ -35,6 +40,16 @@ def suggest(snapshot: Snapshot) -> Suggestion | None:
     if snapshot.checkpoints.overdue and "checkpoint" in ops:
         return _checkpoint(snapshot)
     return None
+
+
+def _for_budget(budget: RecoveryBudget) -> Suggestion | None:
+    """Return the checkpoint that brings what a crash would cost under the policy's budget."""
+    kind = budget.checkpoint
+    over = [text for text in budget.over if text not in budget.beyond]
+    if kind is None or not over:
+        return None
+    text = f"checkpoint {kind}: {over[0]}"
+    return Suggestion(op="checkpoint", args={"kind": kind}, text=text, basis="budget")
 
 
 def _pressed(snapshot: Snapshot, memory: Resource | None) -> bool:

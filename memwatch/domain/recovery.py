@@ -104,6 +104,8 @@ class RecoveryBudget(Struct, frozen=True, kw_only=True):
     """"Never more than 5 minutes of work" that no checkpoint holds."""
     over: tuple[str, ...] = ()
     """What is over its budget now, in words; empty while nothing is."""
+    beyond: tuple[str, ...] = ()
+    """Of it, what no checkpoint would bring under."""
     checkpoint: Literal["incremental", "full"] | None = None
     """Kind of checkpoint that would bring it under; None where nothing is over or none would."""
 

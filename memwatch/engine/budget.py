@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from memwatch.analytics.budget import Crossing, crossings
+from memwatch.analytics.budget import VAIN, Crossing, crossings
 from memwatch.config.policy import Action
 from memwatch.engine import explain
 from memwatch.engine.levels import is_gentle
@@ -106,11 +106,11 @@ def _demand(state: EngineState, turn: Turn, crossing: Crossing) -> Demand:
 
 
 def _why_not(state: EngineState, turn: Turn, crossing: Crossing) -> str:
-    before_s = state.budget.tried.get(crossing.rule)
-    if before_s is not None and abs(crossing.figure_s - before_s) <= _MOVED_ON * before_s:
-        return "the last checkpoint for it did not bring it under"
     if _rest_s(state, turn) > 0:
         return "the last checkpoint for it was just taken (budget.apart_s)"
+    before_s = state.budget.tried.get(crossing.rule)
+    if before_s is not None and abs(crossing.figure_s - before_s) <= _MOVED_ON * before_s:
+        return VAIN
     return ""
 
 

@@ -19,11 +19,13 @@ from memwatch.analytics.alerts import (
     judge,
     restore,
 )
+from memwatch.analytics.budget import VAIN
 from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.control import Alert, EngineInfo, Hold, NotifyInfo
 from memwatch.domain.level import LEVELS, Level
 from memwatch.domain.plan import Plan
 from memwatch.domain.record import Record
+from memwatch.domain.recovery import Recovery, RecoveryBudget
 from memwatch.domain.snapshot import (
     GuardInfo,
     Light,
@@ -273,3 +275,34 @@ def test_restored_alerts_go_on_with_the_time_they_stand() -> None:
     state, _, _ = judge(state, snapshot(), later, Rules())
     _, _, (gone,) = judge(state, snapshot(), Moment(T0_US + 70 * S, 15 * S), Rules())
     assert gone.lasted_us == 61 * S
+
+
+SLOW = "recovery 74s is over your 60s"
+OVER = RecoveryBudget(recover_s=60, over=(SLOW,), checkpoint="full")
+ACTS = EngineInfo(mode="act", allow=("checkpoint",))
+
+
+@pytest.mark.parametrize(
+    ("budget", "engine", "severity", "words"),
+    [
+        (OVER, ACTS, None, ""),  # it is about to be mended
+        (OVER, replace(ACTS, mode="shadow"), "notice", "full checkpoint, which is left to you"),
+        (OVER, replace(ACTS, allow=()), "notice", "full checkpoint, which is left to you"),
+        (OVER, replace(ACTS, waiting=VAIN), "warning", VAIN),
+        (replace(OVER, beyond=(SLOW,)), ACTS, "warning", "no checkpoint brings it under"),
+        (RecoveryBudget(recover_s=60), replace(ACTS, mode="shadow"), None, ""),
+    ],
+)
+def test_what_a_crash_would_cost_over_its_budget_is_told_unless_it_is_mended(
+    budget: RecoveryBudget, engine: EngineInfo, severity: str | None, words: str
+) -> None:
+    watch = Watch()
+    raised, _ = watch.see(snapshot(recovery=Recovery(budget=budget), engine=engine))
+    assert [(one.key, one.severity) for one in raised] == (
+        [("budget", severity)] if severity else []
+    )
+    assert all(one.text == f"{SLOW}: {words}" for one in raised)
+    watch.see(snapshot())
+    _, cleared = watch.see(snapshot(), CLEAR_AFTER_S + 1)
+    assert [one.alert.key for one in cleared] == (["budget"] if severity else [])
+    assert Watch().keys(snapshot("crashed", recovery=Recovery(budget=budget))) == ["crashed"]

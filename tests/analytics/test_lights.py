@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memwatch.analytics.lights import (
@@ -11,8 +13,18 @@ from memwatch.analytics.lights import (
     step_light,
 )
 from memwatch.config.schema import Lights
-from memwatch.domain.checkpoints import Checkpoints
-from memwatch.domain.snapshot import Limit, Limits, Processes, Progress, Resource, RunInfo, RunState
+from memwatch.domain.checkpoints import Bloat, Checkpoint, Checkpoints, CheckpointState
+from memwatch.domain.recovery import RecoveryBudget
+from memwatch.domain.snapshot import (
+    Limit,
+    Limits,
+    Processes,
+    Progress,
+    Resource,
+    RunInfo,
+    RunState,
+    Word,
+)
 
 SETTINGS = Lights(step_watch_s=15, step_warn_s=40)
 
@@ -55,3 +67,38 @@ def test_processes_say_what_they_hold_where_nothing_is_wrong() -> None:
     assert processes_light(Processes(count=1, threads=4), run(), SETTINGS).meaning == "4 thr"
     over = processes_light(Processes(), run("ended"), SETTINGS)
     assert (over.word, over.figure, over.meaning) == ("ok", "0", "none is left")
+
+
+def _saved(state: CheckpointState = "committed", **members: Any) -> Checkpoints:
+    last = Checkpoint(id="full-1", kind="full", state=state)
+    return Checkpoints(**{"age_s": 10.0, "last": last, **members})
+
+
+OVER = RecoveryBudget(recover_s=60, over=("recovery 74s is over your 60s",))
+
+
+@pytest.mark.parametrize(
+    ("saved", "budget", "word", "meaning"),
+    [
+        (_saved(), RecoveryBudget(recover_s=60), "ok", ""),
+        (_saved(writing=("full-2",)), RecoveryBudget(), "ok", "one is being written"),
+        (_saved(), OVER, "WARN", "recovery 74s is over your 60s"),
+        (_saved(overdue=True), OVER, "WARN", "recovery 74s is over your 60s"),
+        (_saved(missing=("full-1",)), OVER, "WARN", "full is missing on disk"),
+        (_saved("incomplete", incomplete=("full-1",)), RecoveryBudget(), "WARN", "the newest one"),
+        (_saved("damaged"), RecoveryBudget(), "WARN", "the newest one is damaged"),
+        (_saved(incomplete=("full-0",)), RecoveryBudget(), "watch", "one is incomplete"),
+        (_saved(next_fits=False), RecoveryBudget(), "WARN", "no room for the next"),
+        (_saved(bloat=Bloat(verdict="watching")), RecoveryBudget(), "watch", "bloat, perhaps"),
+        (_saved(bloat=Bloat(verdict="bloat")), RecoveryBudget(), "WARN", "bloat"),
+        (Checkpoints(), OVER, "WARN", "none yet, recovery 74s is over your 60s"),
+    ],
+)
+def test_checkpoints_say_what_makes_a_recovery_worse(
+    saved: Checkpoints, budget: RecoveryBudget, word: Word, meaning: str
+) -> None:
+    found = checkpoint_light(saved, run(), budget)
+    assert found.word == word
+    assert found.meaning.startswith(meaning)
+    over = checkpoint_light(saved, run("ended"), budget)
+    assert "over your" not in over.meaning, "a run that is over cannot crash"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memwatch.analytics.suggest import suggest
 from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.intervention import Intervention
+from memwatch.domain.recovery import Recovery, RecoveryBudget
 from memwatch.domain.snapshot import GuardInfo, Resource, RunInfo, RunState, Snapshot, Tier
 from tests.builders import T0_US
 
@@ -124,3 +126,41 @@ def test_a_limit_that_is_near_calls_for_it_at_a_normal_level() -> None:
         memory = Resource(name="memory", limit=1e9, time_to_limit_s=(low_s, 9000.0))
         found = suggest(snapshot(level="normal", resources=(memory,)))
         assert (found.op if found else None) == op
+
+
+OVER = RecoveryBudget(
+    recover_s=60, over=("recovery 74s is over your 60s",), checkpoint="incremental"
+)
+
+
+@pytest.mark.parametrize(
+    ("members", "op"),
+    [
+        ({}, "checkpoint"),
+        ({"level": "normal"}, "checkpoint"),
+        ({"level": "emergency"}, "purge"),  # nothing there waits for a checkpoint
+        ({"ops": ("purge",)}, "purge"),
+        ({"state": "crashed"}, None),
+    ],
+)
+def test_what_brings_a_crash_under_its_budget_comes_first(
+    members: dict[str, Any], op: str | None
+) -> None:
+    found = suggest(snapshot(recovery=Recovery(budget=OVER), **members))
+    assert (found.op if found else None) == op
+
+
+def test_the_checkpoint_says_which_budget_it_is_for() -> None:
+    found = suggest(snapshot(recovery=Recovery(budget=OVER)))
+    assert found is not None
+    assert found.text == "checkpoint incremental: recovery 74s is over your 60s"
+    assert (found.args, found.basis) == ({"kind": "incremental"}, "budget")
+    work = "6m10s of work is in no checkpoint, over your 5m00s"
+    both = replace(OVER, over=(*OVER.over, work), beyond=OVER.over)
+    found = suggest(snapshot(recovery=Recovery(budget=both)))
+    assert found is not None
+    assert found.text == f"checkpoint incremental: {work}"
+    hopeless = replace(OVER, beyond=OVER.over, checkpoint=None)
+    found = suggest(snapshot(recovery=Recovery(budget=hopeless)))
+    assert found is not None
+    assert found.op == "purge"

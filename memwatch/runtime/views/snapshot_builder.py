@@ -66,9 +66,13 @@ class SnapshotBuilder:
         memory = next((one for one in resources if one.name == "memory"), None)
         space = next((one for one in resources if one.name == "disk"), None)
         self._checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
-        checkpoints = self._checkpoints.checkpoints(run, now.at_us)
-        progress = self._progress(facts, now.at_us)
         settings = self._profile.lights
+        checkpoints = self._checkpoints.checkpoints(run, now.at_us)
+        checkpoints = replace(
+            checkpoints, next_fits=_next_fits(checkpoints, disk, settings.disk_critical_bytes)
+        )
+        recovery = self._checkpoints.recovery(now.at_us, facts.drill)
+        progress = self._progress(facts, now.at_us)
         snapshot = Snapshot(
             seq=seq,
             t_us=now.wall_us,
@@ -79,16 +83,14 @@ class SnapshotBuilder:
                 lights.memory_light(memory, limits, run),
                 lights.disk_light(disk, facts.guard, settings, space.level if space else "normal"),
                 lights.processes_light(processes, run, settings),
-                lights.checkpoint_light(checkpoints, run),
+                lights.checkpoint_light(checkpoints, run, recovery.budget),
                 lights.step_light(progress, run, settings),
             ),
             limits=limits,
             resources=resources,
             tiers=self._measured.tiers(limits, run.state, facts.levels or {}, now.at_us),
-            checkpoints=replace(
-                checkpoints, next_fits=_next_fits(checkpoints, disk, settings.disk_critical_bytes)
-            ),
-            recovery=self._checkpoints.recovery(now.at_us, facts.drill),
+            checkpoints=checkpoints,
+            recovery=recovery,
             interventions=self._interventions.newest(now.at_us, facts.commands),
             commands=facts.commands[-_COMMANDS_SHOWN:],
             disk=disk,
