@@ -80,6 +80,34 @@ def age_text(seconds: float | None) -> str:
     return f"{max(int(seconds), 0)}s" if seconds < 10 else duration_text(float(int(seconds)))
 
 
+def span_text(low_s: float, high_s: float) -> str:
+    """Return a range of durations, with the unit once where both have it.
+
+    >>> [span_text(18, 26), span_text(0.25, 3.1), span_text(58, 75), span_text(2, 2)]
+    ['18–26s', '0.25–3.1s', '58s–1m15s', '2.0s']
+    """
+    low, high = duration_text(low_s), duration_text(high_s)
+    if low == high:
+        return low
+    same = all(text.endswith("s") and text[:-1].replace(".", "").isdigit() for text in (low, high))
+    return f"{low.removesuffix('s') if same else low}–{high}"
+
+
+def rough_text(seconds: float | None) -> str:
+    """Return a long time in one unit: how long ago, how long something held.
+
+    >>> [rough_text(s) for s in (None, 38.2, 360, 5400, 10_800, 400_000)]
+    ['–', '38s', '6min', '90min', '3h', '5d']
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{max(int(seconds), 0)}s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f}min"
+    return f"{seconds / 3600:.0f}h" if seconds < 2 * DAY_S else f"{seconds / DAY_S:.0f}d"
+
+
 WORD_STYLES: dict[Word, str] = {
     "ok": "ok",
     "watch": "watch",

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memwatch.config.policy import Policy
-from memwatch.domain.checkpoints import Chain, Checkpoint, Checkpoints
 from memwatch.domain.control import EngineInfo
 from memwatch.domain.intervention import Intervention
-from memwatch.domain.recovery import Recovery
 from memwatch.domain.sample import ProcessInfo
 from memwatch.domain.snapshot import (
     Disk,
@@ -27,6 +25,7 @@ from memwatch.domain.snapshot import (
     Word,
 )
 from memwatch.domain.units import bytes_text, duration_text
+from tests.ui import crash
 
 if TYPE_CHECKING:
     from tests.ui.fake_session import FakeRun
@@ -106,16 +105,8 @@ def snapshot_at(run: FakeRun, seq: int) -> Snapshot:
             ),
         ),
         tiers=tuple(_tier(run, name, now_us) for name in TIERS),
-        checkpoints=_checkpoints(now_us, up_s),
-        recovery=Recovery(
-            full_bytes=4_200_000,
-            delta_bytes=1_800_000,
-            tail_bytes=212_000,
-            tail_records=841,
-            at_risk_s=3.2,
-            at_risk_experiments=1,
-            mean_experiment_s=8.7,
-        ),
+        checkpoints=crash.native(now_us, up_s % 27, int(up_s % 27) // 9),
+        recovery=crash.estimate(now_us),
         interventions=_interventions(run, now_us),
         commands=tuple(run.commands[-4:]),
         engine=ENGINE,
@@ -176,38 +167,6 @@ def _tier(run: FakeRun, name: str, now_us: int) -> Tier:
     )
 
 
-def _checkpoints(now_us: int, up_s: float) -> Checkpoints:
-    full = Checkpoint(
-        id="C-31",
-        kind="full",
-        state="committed",
-        bytes=4_200_000,
-        entries=126,
-        began_us=now_us - 61_000_000,
-        committed_us=now_us - 60_900_000,
-        duration_s=0.1,
-    )
-    last = Checkpoint(
-        id="C-33",
-        kind="incremental",
-        state="committed",
-        base="C-31",
-        bytes=900_000,
-        began_us=now_us - round(up_s % 27 * 1e6),
-        committed_us=now_us - round(up_s % 27 * 1e6),
-        duration_s=0.04,
-    )
-    return Checkpoints(
-        last=last,
-        last_recoverable_full=full,
-        chain=Chain(deltas=2, bytes=1_800_000, limit_bytes=5_000_000, entries=31),
-        age_s=up_s % 27,
-        due_in_s=27 - up_s % 27,
-        experiments_since=int(up_s % 27) // 9,
-        count=33,
-    )
-
-
 def _interventions(run: FakeRun, now_us: int) -> tuple[Intervention, ...]:
     found = [
         Intervention(
@@ -223,6 +182,7 @@ def _interventions(run: FakeRun, now_us: int) -> tuple[Intervention, ...]:
             after_10s=25.2 * MB if event.kind == "purge" else 113 * MB,
             freed_bytes=36.6 * MB if event.kind == "purge" else None,
             freed_share=0.59 if event.kind == "purge" else None,
+            verdict="effective" if event.kind == "purge" else "none",
             claimed=36 * MB if event.kind == "purge" else 1_200_000,
         )
         for event in run.all_events()

@@ -48,7 +48,7 @@ async def test_all_panels_at_120_and_one_at_80() -> None:
         await settle(pilot)
         text = screen_text(app)
         assert "[4 recovery]" in text
-        assert "load full" in text
+        assert "back in 21s (18–26s)  good" in text
         assert "1 memory by tier" not in text
 
 

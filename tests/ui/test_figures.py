@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
 from msgspec.structs import replace
 
-from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.command import CommandInfo
-from memwatch.domain.recovery import PastRecovery, Recovery
 from memwatch.domain.snapshot import Event, Limits, Processes, Severity, Source, Tier
 from memwatch.ui.actions import ACTIONS
 from memwatch.ui.frame import Frame, OwnCost
@@ -20,7 +17,6 @@ from memwatch.ui.panels.growth import growth
 from memwatch.ui.panels.help import help_lines
 from memwatch.ui.panels.log import LogPanel, log_title
 from memwatch.ui.panels.processes import processes
-from memwatch.ui.panels.recovery import recovery
 from memwatch.ui.view import View
 from tests.ui.harness import frame_of, snapshot_of, texts
 
@@ -91,24 +87,6 @@ def test_what_nobody_measured_is_a_dash_never_a_zero() -> None:
     assert "no limit known" in rows
 
 
-def test_acts_show_before_after_freed_and_took_newest_last() -> None:
-    rows = texts(acts(frame_of(), 71, 8))
-    assert rows[0].split() == ["when", "what", "-30s", "+10s", "freed", "claimed", "took"]
-    assert rows[-1] == ("07:59:56 purge workspace              62M   25M  37M  59%     36M 0.90s")
-
-
-def test_a_series_of_purges_is_one_row_above_and_what_overlaps_says_so() -> None:
-    found = snapshot_of().interventions
-    purge = next(one for one in found if one.action == "purge")
-    series = replace(purge, count=9, span_s=15.0, freed_bytes=None, asked_at_us=1)
-    asked = replace(purge, id="x", why="key P", origin="operator", overlaps=True, freed_bytes=None)
-    rows = texts(acts(changed(interventions=(asked, *found, series)), 71, 12))
-    assert rows[1].split()[1:4] == ["purge", "workspace", "×9"]
-    assert rows[1].split()[-1] == "15s"
-    (row,) = (row for row in rows if "purge workspace (you)" in row)
-    assert "overlaps" in row
-
-
 def test_no_kind_of_intervention_crowds_another_out() -> None:
     found = snapshot_of().interventions
     full = next(one for one in found if one.action == "checkpoint full")
@@ -118,7 +96,7 @@ def test_no_kind_of_intervention_crowds_another_out() -> None:
     assert any("checkpoint full" in row for row in rows)
     assert len(rows) == 5
     young = replace(full, id="young", asked_at_us=full.asked_at_us + 9, after_10s=None)
-    rows = texts(acts(changed(interventions=(young, *many, full)), 71, 3))
+    rows = texts(acts(changed(interventions=(young, *many, full)), 80, 3))
     assert any("checkpoint full" in row and "113M" in row for row in rows), "the measured one"
 
 
@@ -143,49 +121,6 @@ def test_a_settled_request_leaves_the_screen_after_a_while() -> None:
     assert not any("leak" in row for row in texts(acts(changed(commands=(done,)), 71, 8)))
     still = replace(done, state="asked")
     assert texts(acts(changed(commands=(still,)), 71, 8))[0] == "leak asked 30s"
-
-
-def test_recovery_shows_raw_figures_and_no_estimate() -> None:
-    assert texts(recovery(frame_of(), 45, 7)) == [
-        "load full  4.2M  1m00s old, took 0.10s",
-        "read       1.8M  2 deltas, 36% of 5.0M",
-        "replay     212k   841 records of log tail",
-        "at risk      3s  1 experiment (mean 8.7s)",
-        "last       900k  incr     9s ago, took 0.04s",
-        "next        18s  to go, 1 experiment since",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("drill", "said"),
-    [
-        (
-            PastRecovery(t_us=0, total_s=2.31, cold_cache=True, matches=True),
-            "2.3s cold, {}, hash matches",
-        ),
-        (PastRecovery(t_us=0, total_s=0.5, matches=None), "0.50s warm, {}, no hash yet"),
-        (PastRecovery(t_us=0, total_s=12, matches=False, lossy=True), "12s warm, {}, HASH DIFFERS"),
-        (PastRecovery(t_us=0, total_s=12, matches=True, lossy=True), "12s warm, {}, SOME LOST"),
-    ],
-)
-def test_recovery_shows_what_a_drill_measured(drill: PastRecovery, said: str) -> None:
-    frame = frame_of()
-    assert frame.snapshot is not None
-    when_us = frame.snapshot.t_us - 300_000_000
-    measured = replace(frame.snapshot.recovery, drill=replace(drill, t_us=when_us))
-    rows = texts(recovery(changed(recovery=measured), 45, 7))
-    assert len(rows) == 7
-    (row,) = [row for row in rows if row.startswith("drilled")]
-    assert row.split(maxsplit=1)[1] == said.format("5m00s ago")
-
-
-def test_recovery_without_a_complete_full_checkpoint_says_so() -> None:
-    frame = changed(checkpoints=Checkpoints(overdue=True, incomplete=("C-1",)), recovery=Recovery())
-    rows = texts(recovery(frame, 60, 9))
-    assert rows[0] == "load full none that is complete"
-    assert "at risk   not known yet" in rows
-    assert "next      OVERDUE" in rows
-    assert rows[-1] == "broken    1 incomplete: C-1"
 
 
 def test_processes_name_orphans_in_words() -> None:
@@ -321,11 +256,7 @@ def test_what_is_notable_does_not_scroll_off_with_the_page() -> None:
     assert "experiment 98" in rows[-1]
 
 
-def test_a_run_that_is_over_does_not_speak_as_a_living_one() -> None:
+def test_a_run_that_is_over_has_no_process() -> None:
     run = replace(snapshot_of().run, state="crashed")
-    rows = texts(recovery(changed(run=run), 60, 9))
-    assert "before end" in rows[0]
-    assert rows[3].startswith("lost  ")
-    assert not any(row.startswith(("next", "at risk")) or " ago" in row for row in rows)
     over = changed(run=run, processes=Processes())
     assert texts(processes(over, 60, 9)) == ["the run is over, no process is left"]

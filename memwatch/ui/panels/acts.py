@@ -6,13 +6,26 @@ from collections.abc import Iterator, Sequence
 
 from memwatch.domain.command import FINAL_STATES, CommandInfo
 from memwatch.domain.intervention import Intervention
+from memwatch.domain.plan import Plan
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.units import bytes_text, duration_text
 from memwatch.domain.wording import op_text
-from memwatch.ui.format import clock_text
+from memwatch.ui.format import age_text, clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
+from memwatch.ui.panels.effect import (
+    FREED_CELLS,
+    THEN_CELLS,
+    amount_text,
+    freed_cell,
+    succeeded,
+    then_text,
+    took_text,
+    unit_of,
+    what_words,
+    who_words,
+)
 from memwatch.ui.panels.table import Cell, TableColumn, table
 from memwatch.ui.words import hold_words, plan_words
 
@@ -21,19 +34,23 @@ RECENT_US = 10_000_000
 
 TITLE = "interventions ─ median of 30s before, 10s after"
 
-_FREED_CELLS = 9
+_SHORT_TIME = 84
+"""Below this width the seconds of the time give way."""
 _COLUMNS = (
-    TableColumn("when", 8, "left"),
+    TableColumn("when", 8, "left", needs=_SHORT_TIME),
     TableColumn("what", 0, "left"),
-    TableColumn("why", 10, "left", needs=92),
-    TableColumn("by", 8, "left", needs=100),
-    TableColumn("-30s", 5),
-    TableColumn("+10s", 5),
-    TableColumn("+10min", 6, needs=78),
-    TableColumn("freed", _FREED_CELLS),
-    TableColumn("claimed", 7, needs=66),
+    TableColumn("by", 8, "left", needs=60),
+    TableColumn("why", 12, "left", needs=100),
+    TableColumn("before", 6),
+    TableColumn("after", 6, needs=78),
+    TableColumn("+10min", 6, needs=92),
+    TableColumn("freed", FREED_CELLS),
+    TableColumn("then", THEN_CELLS, "left", needs=66),
     TableColumn("took", 5),
 )
+_NARROW = (TableColumn("when", 5, "left"), *_COLUMNS[1:])
+_PLAN_TOLD_US = 600_000_000
+"""So long a plan that is over is told, while nothing else is."""
 
 _REACHED = {
     "pause": "in force",
@@ -67,7 +84,9 @@ def acts(frame: Frame, width: int, height: int) -> list[Line]:
     if not snapshot.interventions:
         return [*lines, [("no purge and no checkpoint recorded yet", "dim")]][:height]
     shown = chosen(snapshot.interventions, max(height - len(lines) - 1, 1))
-    return (lines + table(_COLUMNS, [_row(one) for one in shown], width))[:height]
+    wide = width >= _SHORT_TIME
+    rows = [_row(one, seconds=wide) for one in shown]
+    return (lines + table(_COLUMNS if wide else _NARROW, rows, width))[:height]
 
 
 def chosen(found: Sequence[Intervention], room: int) -> list[Intervention]:
@@ -94,9 +113,19 @@ def _guard_lines(snapshot: Snapshot) -> Iterator[Line]:
         yield [(plan_words(engine.plan), "strong"), (f"  {inert(engine.plan.why, 200)}", "dim")]
     elif engine.waiting:
         yield [("guard waits: ", "dim"), (inert(engine.waiting, 200), "")]
+    elif engine.last is not None and 0 <= snapshot.t_us - engine.last.made_us < _PLAN_TOLD_US:
+        yield _over(engine.last, snapshot.t_us)
     for hold in snapshot.holds[:3]:
         words = hold_words(hold, snapshot.t_us)
         yield [(f"{op_text(hold.op)} ", "strong"), (words, "" if hold.effective else "watch")]
+
+
+def _over(plan: Plan, now_us: int) -> Line:
+    """Say what became of the plan before, step by step."""
+    freed = "" if plan.freed_bytes is None else f", freed {bytes_text(plan.freed_bytes)}"
+    steps = ", ".join(f"{op_text(step.op)} {step.state}" for step in plan.steps)
+    ago = age_text((now_us - plan.made_us) / 1e6)
+    return [(f"{plan_words(plan)}{freed}", ""), (f"  {ago} ago: {steps}", "dim")]
 
 
 def recent(snapshot: Snapshot) -> list[CommandInfo]:
@@ -137,44 +166,17 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
     return line
 
 
-def _row(one: Intervention) -> list[Cell]:
-    action = op_text(one.action.replace("-", "_")).replace("incremental", "incr")
-    what = f"{action} {inert(one.tier, 20)}".strip()
-    if one.count > 1:
-        what += f" ×{one.count}"
-    elif one.origin != "agent":
-        what += f" ({_who(one)})"
-    failed = one.state not in ("done", "effective")
-    if failed:
-        what += f" {inert(one.state, 12)}"
+def _row(one: Intervention, *, seconds: bool) -> list[Cell]:
+    unit = unit_of(one)
     return [
-        Cell(clock_text(one.asked_at_us), "dim"),
-        Cell(what, "warn" if failed else ""),
+        Cell(clock_text(one.asked_at_us, seconds=seconds), "dim"),
+        Cell(what_words(one), "" if succeeded(one) else "warn"),
+        Cell(who_words(one), "dim"),
         Cell(inert(one.why, 40), "dim"),
-        Cell(_who(one), "dim"),
-        Cell(bytes_text(one.before)),
-        Cell(bytes_text(one.after_10s)),
-        Cell(bytes_text(one.after_10min)),
-        Cell(_freed(one)),
-        Cell(bytes_text(one.claimed), "dim"),
-        Cell(duration_text(one.duration_s if one.span_s is None else one.span_s)),
+        Cell(amount_text(one.before, unit)),
+        Cell(amount_text(one.after_10s, unit)),
+        Cell(amount_text(one.after_10min, unit)),
+        freed_cell(one),
+        Cell(then_text(one), "dim"),
+        Cell(took_text(one), "dim"),
     ]
-
-
-def _who(one: Intervention) -> str:
-    """Return who asked for it, by the name of the viewer where there is one."""
-    if one.origin == "operator":
-        return inert(one.by or "you", 12)
-    return "guard" if one.origin == "engine" else inert(one.origin, 12)
-
-
-def _freed(one: Intervention) -> str:
-    if one.overlaps:
-        return "overlaps"
-    if one.freed_bytes is None:
-        return "–"
-    freed = bytes_text(one.freed_bytes)
-    if one.freed_share is None:
-        return freed
-    both = f"{freed} {share_text(one.freed_share):>4}"
-    return both if len(both) <= _FREED_CELLS else freed  # half a figure would be another one

@@ -1,83 +1,224 @@
-"""If it crashed now: what a recovery would start from. Raw figures, no estimate made of them."""
+"""If it crashed now: how long until it is back, what that rests on, and what would be lost (R12).
+
+The words and verdicts are the snapshot's; here they are only placed. What there is no room for
+goes by rank, so that the answer and what is wrong with it stay on any screen.
+"""
 
 from __future__ import annotations
 
-from memwatch.domain.checkpoints import Checkpoint, Checkpoints
+from collections.abc import Iterator
+
+from memwatch.domain.recovery import Recovery, RecoveryTerm
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, share_text
-from memwatch.ui.format import age_text, count_text
+from memwatch.domain.units import bytes_text, duration_text
+from memwatch.ui.format import age_text, count_text, rough_text, span_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, cut_line
+from memwatch.ui.line import Line, cut_line, width_of
+from memwatch.ui.panels.chain import chain_lines, checkpoint_lines
+from memwatch.ui.panels.table import Cell, TableColumn, labelled, table
 
-_LABEL = 9
+Ranked = tuple[int, Line]
+"""A line and its rank: 0 stays longest."""
+
+GRADE_STYLES = {"good": "ok", "watch": "watch", "poor": "warn"}
+_COLUMNS = (
+    TableColumn("term", 7, "left"),
+    TableColumn("takes", 5),
+    TableColumn("range", 10, needs=54),
+    TableColumn("of", 15, "left"),
+    TableColumn("rests on", 0, "left"),
+)
+_HOW = 60
+"""From this width on a term says in words what it rests on."""
 
 
 def recovery_heading(frame: Frame) -> str:
     """Return what the figures are about; a run that is over has crashed, or it will not."""
-    return "what a recovery would start from" if frame.past else "if it crashed now"
+    return "if it is started again" if frame.past else "if it crashed now"
 
 
 def recovery(frame: Frame, width: int, height: int) -> list[Line]:
-    """Return what would be read and replayed, what would be lost, and the checkpoints."""
+    """Return the estimate with its terms, what would be lost, and what to mend, as there is room.
+
+    The terms stand in a table where all else has room as well, else side by side.
+    """
     snapshot = frame.snapshot
     if snapshot is None:
         return []
-    lines = [*_chain(snapshot), *_drilled(snapshot), *_lost(snapshot), *_checkpoints(snapshot)]
-    return [cut_line(line, width) for line in lines][:height]
+    wide = _ranked(snapshot, width, tabled=True)
+    ranked = wide if len(wide) <= height else _ranked(snapshot, width, tabled=False)
+    return [cut_line(line, width) for line in _fitted(ranked, height)]
 
 
-def _row(label: str, *values: tuple[str, str]) -> Line:
-    return [(f"{label:<{_LABEL}} ", "dim"), *values]
+def _fitted(ranked: list[Ranked], height: int) -> list[Line]:
+    """Leave out what matters least until the rest fits; of one rank the later lines go first."""
+    order = sorted(range(len(ranked)), key=lambda index: (ranked[index][0], index))
+    kept = set(order[: max(height, 0)])
+    return [line for index, (_, line) in enumerate(ranked) if index in kept]
 
 
-def _chain(snapshot: Snapshot) -> list[Line]:
-    found, checkpoints = snapshot.recovery, snapshot.checkpoints
-    full = checkpoints.last_recoverable_full
-    if full is None:
-        load = _row("load full", ("none that is complete", "warn"))
-    else:
-        age_s = (snapshot.t_us - (full.committed_us or full.began_us)) / 1e6
-        size = bytes_text(found.full_bytes if found.full_bytes is not None else full.bytes)
-        old = "before end" if snapshot.run.state in PAST else "old"
-        load = _row("load full", (f"{size:>5}", "strong"), (f"  {age_text(age_s):>4} {old}", ""))
-        if full.duration_s is not None:
-            load.append((f", took {duration_text(full.duration_s)}", ""))
-    chain = checkpoints.chain
-    deltas = f"{chain.deltas} delta{'' if chain.deltas == 1 else 's'}"
-    share = chain.bytes / chain.limit_bytes if chain.limit_bytes else None
-    filled = f"{share_text(share)} of {bytes_text(chain.limit_bytes)}"
-    over = share is not None and share > 1
-    read = _row(
-        "read",
-        (f"{bytes_text(found.delta_bytes):>5}", "strong"),
-        (f"  {deltas}, ", ""),
-        (filled, "warn" if over else ""),
-    )
-    tail = f"  {count_text(found.tail_records):>4} records of log tail"
-    replay = _row("replay", (f"{bytes_text(found.tail_bytes):>5}", "strong"), (tail, ""))
-    return [load, read, replay]
-
-
-def _lost(snapshot: Snapshot) -> list[Line]:
+def _ranked(snapshot: Snapshot, width: int, *, tabled: bool) -> list[Ranked]:
     found = snapshot.recovery
-    if found.at_risk_s is None:
-        return [_row("at risk", ("not known yet", "dim"))]
-    label = "lost" if snapshot.run.state in PAST else "at risk"
-    count = found.at_risk_experiments
-    what = f"{count} experiment{'' if count == 1 else 's'}"
-    if found.mean_experiment_s is not None:
-        what += f" (mean {duration_text(found.mean_experiment_s)})"
-    return [_row(label, (f"{age_text(found.at_risk_s):>5}", "strong"), (f"  {what}", ""))]
+    lines: list[Ranked] = [(0, line) for line in _headline(snapshot, width)]
+    lines += _wrong(found)
+    if found.terms:
+        terms = _table(found.terms, width) if tabled else _flow(found.terms, width)
+        lines += [(4, line) for line in terms]
+    else:
+        lines += [(4, line) for line in chain_lines(snapshot)]
+    lines += _lost(snapshot)
+    lines += _memory(found)
+    if found.plain_s is not None:
+        lines.append((7, _plain(found)))
+    lines += _drilled(snapshot)
+    lines += checkpoint_lines(snapshot)
+    return lines
 
 
-def _drilled(snapshot: Snapshot) -> list[Line]:
+def _headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
+    """Say how long it takes and how good that is, and beside it how far that can be trusted."""
+    found = snapshot.recovery
+    if found.rto_s is None:
+        if not found.terms and found.full_bytes is None and snapshot.run.state not in PAST:
+            yield [("not known yet: no start and no checkpoint was seen", "dim")]
+        return
+    span = found.rto_s
+    native = snapshot.checkpoints.source == "native"
+    line: Line = [
+        ("back in " if native else "loaded in ", ""),
+        (duration_text(span.likely), "strong"),
+        (f" ({span_text(span.low, span.high)})", ""),
+    ]
+    if found.grade is not None:
+        line += [("  ", ""), (found.grade, GRADE_STYLES[found.grade])]
+    for text in (_allowed(found), _newest(snapshot) if native else "", inert(found.error, 60)):
+        aside: Line = [(f"  {text}", "dim")]
+        if text and width_of(line) + width_of(aside) <= width:
+            line += aside
+    yield line
+
+
+def _allowed(found: Recovery) -> str:
+    budget = found.budget
+    held = budget.recover_s is not None and not budget.over
+    return f"within {duration_text(budget.recover_s)}" if held else ""
+
+
+def _newest(snapshot: Snapshot) -> str:
+    """Return how long ago a recovery was last done, for practice or in earnest."""
+    if not snapshot.recovery.past:
+        return "never drilled"
+    past = snapshot.recovery.past[0]
+    return f"{past.kind} {rough_text((snapshot.t_us - past.t_us) / 1e6)} ago"
+
+
+def _wrong(found: Recovery) -> Iterator[Ranked]:
+    for said in found.budget.over:
+        line: Line = [("OVER BUDGET ", "warn"), (inert(said, 160), "")]
+        key = {"incremental": "C", "full": "F"}.get(found.budget.checkpoint or "")
+        if key:
+            line += [("  ", ""), (key, "key"), (f" {found.budget.checkpoint} checkpoint", "dim")]
+        yield 1, line
+    if found.fix:
+        yield 3, labelled("fix", (inert(found.fix, 200), "watch"))
+
+
+# -- the terms -------------------------------------------------------------------------------------
+
+
+def _table(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
+    return table(_COLUMNS, [_cells(term, width) for term in terms], width)
+
+
+def _cells(term: RecoveryTerm, width: int) -> list[Cell]:
+    rests = term.basis if term.age_s is None else f"{term.basis} {rough_text(term.age_s)} ago"
+    if term.how and width >= _HOW:
+        rests += f": {inert(term.how, 100)}"
+    return [
+        Cell(term.name, "dim"),
+        Cell(duration_text(term.seconds), "strong"),
+        Cell(span_text(term.low_s, term.high_s), "dim"),
+        Cell(_amount(term)),
+        Cell(rests, "watch" if term.basis == "assumed" else "dim"),
+    ]
+
+
+def _amount(term: RecoveryTerm) -> str:
+    parts = [bytes_text(term.bytes)] if term.bytes is not None else []
+    if term.records is not None:
+        parts.append(f"{count_text(term.records)} rec.")
+    return ", ".join(parts)
+
+
+def _flow(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
+    """Return the terms side by side as a sum; what is only assumed has a tilde."""
+    lines: list[Line] = [[]]
+    for index, term in enumerate(terms):
+        about = "~" if term.basis == "assumed" else ""
+        of = f" {bytes_text(term.bytes)}" if term.bytes else ""
+        piece: Line = [
+            (f"{'+ ' if index else ''}{term.name} ", "dim"),
+            (about + duration_text(term.seconds), "strong"),
+            (f"{of} ", "dim"),
+        ]
+        if lines[-1] and width_of([*lines[-1], *piece]) > width + 1:
+            lines.append([])
+        lines[-1] += piece
+    return lines
+
+
+# -- what it costs besides -------------------------------------------------------------------------
+
+
+def _lost(snapshot: Snapshot) -> Iterator[Ranked]:
+    """Return what is done again in any case, and what only the log holds."""
+    found, over = snapshot.recovery, snapshot.run.state in PAST
+    label = "lost" if over else "lose"
+    if found.redo_s is None and found.at_risk_s is None:
+        yield 3, labelled(label, ("not known yet", "dim"))
+        return
+    native = snapshot.checkpoints.source == "native"
+    if found.redo_s is not None:
+        number = snapshot.run.experiment
+        what = "of work" if number is None else f"of experiment {number}"
+        what = what if native else "all since the newest complete checkpoint"
+        redone = (f"{age_text(found.redo_s):>5}", "strong")
+        yield (
+            3,
+            labelled(
+                label, redone, (f"  {what}, to do again", "") if native else (f"  {what}", "")
+            ),
+        )
+    if found.at_risk_s is not None and native:
+        count = found.at_risk_experiments
+        age = (f"{age_text(found.at_risk_s):>5}", "strong")
+        yield 5, labelled("at risk", age, (f"  in the log only, {count} exp.", ""))
+
+
+def _memory(found: Recovery) -> Iterator[Ranked]:
+    if found.memory_bytes is None:
+        return
+    fits = {True: ("  fits", "ok"), False: ("  DOES NOT FIT", "crit"), None: ("", "")}
+    how = f": {inert(found.memory_how, 120)}" if found.memory_how else ""
+    size = (f"{bytes_text(found.memory_bytes):>5}", "strong")
+    rank = 2 if found.memory_fits is False else 6
+    yield rank, labelled("memory", size, fits[found.memory_fits], (how, "dim"))
+
+
+def _plain(found: Recovery) -> Line:
+    took = (f"{duration_text(found.plain_s):>5}", "strong")
+    return labelled("formula", took, (f"  = {inert(found.plain, 160)}", "dim"))
+
+
+def _drilled(snapshot: Snapshot) -> Iterator[Ranked]:
     """Return what a recovery for practice took; nothing before the first."""
     drill = snapshot.recovery.drill
     if drill is None:
-        return []
+        return
     came = "cold" if drill.cold_cache else "warm"
-    age = age_text((snapshot.t_us - drill.t_us) / 1e6)
+    age = rough_text((snapshot.t_us - drill.t_us) / 1e6)
+    bad = drill.matches is False or drill.lossy
     if drill.matches is False:
         proved = ("HASH DIFFERS", "warn")
     elif drill.lossy:
@@ -85,47 +226,4 @@ def _drilled(snapshot: Snapshot) -> list[Line]:
     else:
         proved = ("hash matches" if drill.matches else "no hash yet", "")
     took = (f"{duration_text(drill.total_s):>5}", "strong")
-    return [_row("drilled", took, (f" {came}, {age} ago, ", ""), proved)]
-
-
-def _checkpoints(snapshot: Snapshot) -> list[Line]:
-    checkpoints = snapshot.checkpoints
-    lines = [
-        _row("last", *_told(checkpoints.last, snapshot)),
-    ]
-    if snapshot.run.state not in PAST:
-        lines.append(_row("next", *_due(checkpoints)))
-    if checkpoints.incomplete:
-        names = ", ".join(inert(name, 24) for name in checkpoints.incomplete[:4])
-        lines.append(_row("broken", (f"{len(checkpoints.incomplete)} incomplete: {names}", "warn")))
-    return lines
-
-
-def _told(one: Checkpoint | None, snapshot: Snapshot) -> list[tuple[str, str]]:
-    over = snapshot.run.state in PAST
-    if one is None:
-        return [("no checkpoint" if over else "no checkpoint yet", "dim")]
-    age_s = (snapshot.t_us - (one.committed_us or one.began_us)) / 1e6
-    text = f"{bytes_text(one.bytes):>5}  {inert(one.kind, 16).replace('incremental', 'incr'):<4}"
-    text += f" {age_text(age_s):>6} {'before end' if over else 'ago'}"
-    if one.duration_s is not None:
-        text += f", took {duration_text(one.duration_s)}"
-    if one.stall_s is not None and one.stall_s != one.duration_s:
-        text += f", stall {duration_text(one.stall_s)}"
-    if one.state != "committed":
-        return [(f"{one.state.upper()} ", "warn"), (text, "")]
-    return [(text, "")]
-
-
-def _due(checkpoints: Checkpoints) -> list[tuple[str, str]]:
-    parts: list[tuple[str, str]] = []
-    if checkpoints.overdue:
-        parts.append(("OVERDUE", "warn"))
-    elif checkpoints.due_in_s is not None:
-        parts.append((f"{age_text(checkpoints.due_in_s):>5}  to go", ""))
-    else:
-        parts.append(("no cadence known", "dim"))
-    if checkpoints.experiments_since is not None:
-        since = checkpoints.experiments_since
-        parts.append((f", {since} experiment{'' if since == 1 else 's'} since", ""))
-    return parts
+    yield 1 if bad else 8, labelled("drilled", took, (f"  {came}, {age} ago, ", ""), proved)

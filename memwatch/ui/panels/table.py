@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memwatch.ui.line import Align, Line, cut_line, fit
+from memwatch.ui.line import Align, Line, Span, cut_line, fit
 
 
 class TableColumn(Struct, frozen=True):
@@ -24,6 +24,14 @@ class Cell(Struct, frozen=True):
 
     text: str
     style: str = ""
+
+
+LABEL_CELLS = 9
+
+
+def labelled(label: str, *spans: Span) -> Line:
+    """Return a line that begins with a name in a column of its own."""
+    return [(f"{label:<{LABEL_CELLS}} ", "dim"), *spans]
 
 
 def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width: int) -> list[Line]:

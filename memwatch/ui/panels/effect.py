@@ -1,0 +1,120 @@
+"""What an intervention did, in few words: the verdict is the snapshot's, and never more than it."""
+
+from __future__ import annotations
+
+from memwatch.domain.intervention import Intervention, ResourceEffect
+from memwatch.domain.text import inert
+from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.wording import op_text
+from memwatch.ui.format import count_text, rough_text
+from memwatch.ui.panels.table import Cell
+
+FREED_CELLS = 11
+THEN_CELLS = 10
+
+_VERDICTS = {
+    "pending": "measuring",
+    "none": "no effect",
+    "worse": "worse",
+    "unmeasured": "unmeasured",
+}
+
+
+def what_words(one: Intervention) -> str:
+    """Return what was done to what, and how far it came where that is not done."""
+    action = op_text(one.action.replace("-", "_")).replace("incremental", "incr")
+    words = f"{action} {inert(one.tier, 20)}".strip()
+    if one.count > 1:
+        words += f" ×{one.count}"
+    return words if succeeded(one) else f"{words} {inert(one.state, 12)}"
+
+
+def succeeded(one: Intervention) -> bool:
+    """Return whether the agent did what was asked, whatever it freed."""
+    return one.state in ("done", "effective")
+
+
+def who_words(one: Intervention) -> str:
+    """Return who asked for it, by the name of the viewer where there is one."""
+    if one.origin == "operator":
+        return inert(one.by or "you", 12)
+    return "guard" if one.origin == "engine" else inert(one.origin, 12)
+
+
+def amount_text(amount: float | None, unit: str) -> str:
+    """Return an amount of bytes, or of tokens with a t: the two are never added up.
+
+    >>> amount_text(61.4e6, "bytes"), amount_text(12_400, "tokens"), amount_text(None, "tokens")
+    ('61M', '12kt', '–')
+    """
+    if unit != "tokens":
+        return bytes_text(amount)
+    if amount is None:
+        return "–"
+    sign = "-" if amount < 0 else ""
+    return f"{sign}{count_text(round(abs(amount)))}t"
+
+
+def unit_of(one: Intervention) -> str:
+    """Return the unit of what it is about."""
+    return one.effects[0].unit if one.effects else "bytes"
+
+
+def freed_cell(one: Intervention) -> Cell:
+    """Return what was really freed, or the verdict where nothing was."""
+    if one.overlaps:
+        return Cell("overlaps", "dim")
+    if is_checkpoint(one) and one.verdict in ("none", "worse", "pending"):
+        return Cell("–" if one.claimed is None else f"wrote {bytes_text(one.claimed)}", "dim")
+    if one.verdict == "worse" and one.freed_bytes is not None:
+        return Cell(f"worse {amount_text(-one.freed_bytes, unit_of(one))}", "warn")
+    if one.verdict in ("none", "worse"):
+        return Cell(_VERDICTS[one.verdict], "warn")
+    if one.freed_bytes is None:
+        return Cell(_VERDICTS.get(one.verdict, "–"), "dim")
+    return Cell(_freed_text(one.freed_bytes, one.freed_share, unit_of(one)))
+
+
+def _freed_text(freed: float, share: float | None, unit: str) -> str:
+    text = amount_text(freed, unit)
+    both = f"{text} {share_text(share):>4}"
+    fits = share is not None and len(both) <= FREED_CELLS
+    return both if fits else text  # half a figure would be another one
+
+
+def then_text(one: Intervention) -> str:
+    """Return what became of what was freed: back after so long, or held so long until now."""
+    if one.rebound_s is not None:
+        return f"back {rough_text(one.rebound_s)}"
+    return "" if one.held_s is None else f"held {rough_text(one.held_s)}"
+
+
+def is_checkpoint(one: Intervention) -> bool:
+    """Return whether it writes state down, and is not meant to free any memory."""
+    return one.action.startswith("checkpoint")
+
+
+def took_text(one: Intervention) -> str:
+    """Return how long it took; of a series, from its first to its last."""
+    return duration_text(one.duration_s if one.span_s is None else one.span_s)
+
+
+def effect_words(effect: ResourceEffect) -> str:
+    """Return one resource before and after, and what came of it, as a sentence."""
+
+    def amount(value: float | None) -> str:
+        return amount_text(value, effect.unit)
+
+    text = f"{amount(effect.before)} before, {amount(effect.after_10s)} after 10 s"
+    if effect.after_10min is not None:
+        text += f", {amount(effect.after_10min)} after 10 min"
+    if effect.freed is not None:
+        grew = effect.freed < 0
+        share = "" if effect.freed_share is None else f" ({share_text(abs(effect.freed_share))})"
+        text += f": {'grew by' if grew else 'freed'} {amount(abs(effect.freed))}{share}"
+    text += f", {_VERDICTS.get(effect.verdict, effect.verdict)}"
+    if effect.rebound_s is not None:
+        text += f", back after {duration_text(effect.rebound_s)}"
+    elif effect.held_s is not None:
+        text += f", held for {duration_text(effect.held_s)} so far"
+    return text
