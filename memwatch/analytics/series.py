@@ -69,12 +69,17 @@ class TimeSeries:
         values = [value for _, value in self.between(start, end)]
         return median(values) if values else self.value_at(start, max_gap_us)
 
+    def sample_at(self, at: int) -> tuple[int, float] | None:
+        """Return the newest sample not after an instant."""
+        index = bisect_right(self._at, at) - 1
+        return (self._at[index], self._values[index]) if index >= 0 else None
+
     def value_at(self, at: int, max_age_us: int | None = None) -> float | None:
         """Return the value held at an instant: that of the newest sample not after it."""
-        index = bisect_right(self._at, at) - 1
-        if index < 0 or (max_age_us is not None and at - self._at[index] > max_age_us):
+        held = self.sample_at(at)
+        if held is None or (max_age_us is not None and at - held[0] > max_age_us):
             return None
-        return self._values[index]
+        return held[1]
 
     def columns(self, start: int, end: int, count: int, max_gap_us: int) -> list[Column]:
         """Cut [start, end) into `count` columns, keeping least, greatest and last value.
