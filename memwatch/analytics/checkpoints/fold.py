@@ -20,7 +20,6 @@ from memwatch.domain.text import inert
 KEPT = 512
 """Newest checkpoints that are known one by one."""
 _KEPT_FULLS = 4
-_KEPT_COURSE = 64
 
 
 class Saved(NamedTuple):
@@ -48,8 +47,6 @@ class CheckpointFold:
         """All that ended, by state: committed, aborted."""
         self.fulls: list[Saved] = []
         """The newest committed full ones, oldest first."""
-        self.course: list[Saved] = []
-        """More of the newest committed full ones, oldest first: for how their size went on."""
         self.newest: Saved | None = None
         """The newest committed one of any kind."""
         self.covered_lsn = 0
@@ -114,16 +111,11 @@ class CheckpointFold:
             self.deltas.add(lsn, Sums(1, one.bytes or 0, one.entries or 0))
             return
         self.deltas.drop(lsn)  # its kind may stand in a beginning that is read later
-        self.fulls = _with(self.fulls, saved, _KEPT_FULLS)
-        self.course = _with(self.course, saved, _KEPT_COURSE)
+        others = [full for full in self.fulls if full.at.lsn != lsn]
+        self.fulls = sorted([*others, saved], key=lambda full: full.at)[-_KEPT_FULLS:]
         if len(self.fulls) == _KEPT_FULLS:
             self.deltas.forget(self.fulls[0].at.lsn)
             self.experiments.forget(self.fulls[0].at.lsn)
-
-
-def _with(kept: list[Saved], saved: Saved, most: int) -> list[Saved]:
-    others = [full for full in kept if full.at.lsn != saved.at.lsn]
-    return sorted([*others, saved], key=lambda full: full.at)[-most:]
 
 
 def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoint:
