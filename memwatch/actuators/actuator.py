@@ -6,13 +6,14 @@ answer is found. Source: D6; control, 1 and 2.8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
 from memwatch.domain.command import Command, CommandState
 from memwatch.domain.control import Hold
+from memwatch.wal.spool_format import AgentState
 
 Guarantee = Literal["A", "K", "B", "–"]
 """A: the agent acknowledges · K: the kernel enforces · B: best effort, to be observed · – none."""
@@ -72,4 +73,37 @@ class Actuator(Protocol):
 
     def keep(self, m_us: int) -> tuple[str, ...]:
         """Renew leases that are due; returns what went wrong or was found changed, for people."""
+        ...
+
+
+class Reach(Actuator, Protocol):
+    """An actuator as a guard holds it: there is one guard at a time that acts on a run."""
+
+    ops: Mapping[str, Any]
+    """Replaced when the agent began again and offers others."""
+    epoch: int
+    """Of this guard; carried by what the engine asks for."""
+    engine_lease_us: int
+    """Of the engine's pause, when the request names no other."""
+    alone: bool
+    """No other guard acts on this run, as of the newest look; only then the engine may."""
+
+    def claim(self) -> None:
+        """Be the guard that acts on this run, now or as soon as no other one is."""
+        ...
+
+    def let_go(self) -> None:
+        """Let another guard act."""
+        ...
+
+    def claim_epoch(self, known: int = 0) -> int:
+        """Begin a new epoch above `known`, and keep what the guard before held; returns it."""
+        ...
+
+    def renew_engine_while(self, acts: Callable[[], bool]) -> None:
+        """Renew the engine's holds only while it may act; else they end with their lease."""
+        ...
+
+    def state(self) -> AgentState | None:
+        """Return what the agent says of itself; None when that is old or cannot be read."""
         ...

@@ -42,6 +42,7 @@ def _object(listed: Listed) -> dict[str, Any]:
         "id": meta.run_key,
         "path": meta.path,
         "agent": meta.agent,
+        "source": meta.source,
         "profile": meta.profile,
         "state": listed.state,
         "live": listed.live,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
 
 from memwatch.domain.errors import TargetError
 from memwatch.domain.text import inert
+from memwatch.ingest.foreign import FOREIGN, NATIVE, Foreign, foreign_at
 from memwatch.wal.manifest import RunManifest, parse_run
-from memwatch.wal.segment import CONTROL_DIR, RUN_FILE, WAL_DIR
+from memwatch.wal.segment import CONTROL_DIR, FORMAT, RUN_FILE, WAL_DIR
 
 _MAX_RUN_FILE_BYTES = 1_000_000
 _MAX_LOOKED_AT = 1000  # entries of a folder that are looked at to find runs in it
@@ -21,11 +24,19 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OpenedRun(Struct, frozen=True):
-    """A run directory that is ours and readable."""
+    """A run directory of ours, or a source that another program writes: owned and readable."""
 
     path: Path
     """Absolute, links resolved."""
     manifest: RunManifest
+    """Of a foreign source what its path tells."""
+    source: str = NATIVE
+    """`native`, or the name of a foreign kind."""
+
+    @property
+    def foreign(self) -> Foreign | None:
+        """The foreign kind that it is of; None for a run directory of ours."""
+        return FOREIGN.get(self.source)
 
     @property
     def wal_dir(self) -> Path:
@@ -44,11 +55,11 @@ def open_run(path: Path) -> OpenedRun:
     try:
         place = path.resolve()
         status = place.stat()
-        if not stat.S_ISDIR(status.st_mode):
-            raise TargetError(f"{shown} is not a directory; name the run directory that holds it")
+        if not stat.S_ISDIR(status.st_mode) and not stat.S_ISREG(status.st_mode):
+            raise TargetError(f"{shown} is neither a directory nor a file; name a run directory")
         if status.st_uid != os.geteuid():
             raise TargetError(f"{shown} belongs to another user; run memwatch as its owner")
-        return _open(place, shown)
+        return _open(place, shown) if stat.S_ISDIR(status.st_mode) else _open_file(place, shown)
     except FileNotFoundError:
         raise TargetError(f"{shown} does not exist; `memwatch ls` lists the runs") from None
     except PermissionError as error:
@@ -65,13 +76,43 @@ def _open(place: Path, shown: str) -> OpenedRun:
     if not names:
         raise TargetError(f"{shown} is empty; name a run directory, one that holds {RUN_FILE}")
     if not (place / RUN_FILE).exists():
-        raise TargetError(_no_run(place, shown, names))
+        return _open_folder(place, shown, names)
     manifest = _read_manifest(place, shown)
     wal_dir = place / WAL_DIR
     if not wal_dir.is_dir():
         raise TargetError(f"{shown} holds {RUN_FILE} but no {WAL_DIR}/; start its agent again")
     with os.scandir(wal_dir):
         return OpenedRun(place, manifest)
+
+
+def _open_folder(place: Path, shown: str, names: set[str]) -> OpenedRun:
+    """Open a directory that is no run of ours."""
+    runs = sorted(_runs_among(place, names), reverse=True)
+    kind = None if runs else foreign_at(place)
+    if kind is not None:
+        return _foreign_run(place, kind)
+    raise TargetError(_no_run(shown, runs))
+
+
+def _open_file(place: Path, shown: str) -> OpenedRun:
+    kind = foreign_at(place)
+    if kind is None:
+        raise TargetError(f"{shown} is no run directory, nor a file that memwatch knows")
+    return _foreign_run(place, kind)
+
+
+def _foreign_run(place: Path, kind: Foreign) -> OpenedRun:
+    """Return a foreign source as a run: its path is all that names it for good."""
+    plain = re.sub(r"[^\w.-]+", "-", place.name, flags=re.ASCII).strip("-.")[:60]
+    digest = sha256(os.fsencode(place)).hexdigest()[:8]
+    manifest = RunManifest(
+        format=FORMAT,
+        run_id=f"{kind.name}-{plain or 'store'}-{digest}",
+        agent=kind.name,
+        profile=kind.name,
+        host=os.uname().nodename,
+    )
+    return OpenedRun(place, manifest, kind.name)
 
 
 def _read_manifest(place: Path, shown: str) -> RunManifest:
@@ -88,15 +129,14 @@ def _read_manifest(place: Path, shown: str) -> RunManifest:
         raise TargetError(f"{shown}/{RUN_FILE}: {inert(str(error))}") from None
 
 
-def _no_run(place: Path, shown: str, names: set[str]) -> str:
-    runs = sorted(_runs_among(place, names), reverse=True)
+def _no_run(shown: str, runs: list[str]) -> str:
     if runs:
         named = ", ".join(inert(name, 60) for name in runs[:_RUNS_NAMED])
         more = f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else ""
         if len(runs) == 1:
             return f"{shown} is no run but holds one; name it: {named}"
         return f"{shown} holds several runs; name one of them: {named}{more}"
-    return f"{shown} is not a run: it holds no {RUN_FILE}; name a run directory"
+    return f"{shown} is not a run: it holds no {RUN_FILE} and no checkpoints; name a run directory"
 
 
 def _runs_among(place: Path, names: set[str]) -> Iterator[str]:

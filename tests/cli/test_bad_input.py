@@ -66,7 +66,7 @@ def a_loop(place: Path) -> None:
 CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (nothing, "does not exist; `memwatch ls` lists the runs"),
     "empty": (empty, "is empty; name a run directory"),
-    "a file": (a_file, "is not a directory; name the run directory"),
+    "a file": (a_file, "is no run directory, nor a file that memwatch knows"),
     "no run": (no_run, "is not a run: it holds no run.json"),
     "no wal": (no_wal, "holds run.json but no wal/"),
     "garbage": (run_json("\x00\x1b[31m{"), "not a manifest"),

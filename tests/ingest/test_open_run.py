@@ -105,9 +105,9 @@ def run_file_pipe(path: Path) -> None:
     ("make", "says"),
     [
         (nothing, "does not exist; `memwatch ls`"),
-        (a_file, "is not a directory; name the run directory"),
+        (a_file, "is no run directory, nor a file that memwatch knows"),
         (Path.mkdir, "is empty; name a run directory"),
-        (a_folder, "is not a run: it holds no run.json; name a run directory"),
+        (a_folder, "is not a run: it holds no run.json and no checkpoints; name a run"),
         (without_log, "holds run.json but no wal/; start its agent again"),
         (a_loop, "cannot be opened: "),
         (run_file(b""), "restore it or name another run"),

@@ -10,6 +10,7 @@ from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
 from memwatch.runtime.guard.history import History
 from memwatch.runtime.guard.ingest_loop import IngestLoop
+from memwatch.runtime.guard.own_log import OwnLog
 from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, profile
 
@@ -42,7 +43,8 @@ class Bench:
         """Let a guard read everything there is, as at its start, and end."""
         ring = Ring(profile(), self.clock, "boot")
         history = History(self.home / "history.duckdb", self.clock)
-        loop = IngestLoop(self.run_dir, self.home / "wal", ring, history.historian, lambda: None)
+        own = OwnLog(self.home / "wal", history.historian)
+        loop = IngestLoop(self.run_dir, own, ring, history.historian, lambda: None)
         history.start()
         try:
             loop.open()
@@ -103,7 +105,8 @@ def test_one_batch_that_cannot_be_folded_costs_the_others_nothing(
     monkeypatch.setattr(Ring, "take", fail)
     ring = Ring(profile(), bench.clock, "boot")
     history = History(bench.home / "history.duckdb", bench.clock)
-    loop = IngestLoop(bench.run_dir, bench.home / "wal", ring, history.historian, lambda: None)
+    own = OwnLog(bench.home / "wal", history.historian)
+    loop = IngestLoop(bench.run_dir, own, ring, history.historian, lambda: None)
     history.start()
     loop.open()
     with pytest.raises(ArithmeticError):

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from memwatch.actuators.actuator import Reach
 from memwatch.actuators.native import NativeActuator
+from memwatch.actuators.none import NoActuator
 from memwatch.config.load import named_profile
 from memwatch.config.locations import home as memwatch_home
 from memwatch.config.schema import Profile
 from memwatch.config.settings import Settings, load_config
 from memwatch.domain.clock import Clock
+from memwatch.domain.command import Command
 from memwatch.domain.control import NotifyInfo
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.operations import HOLDS
@@ -28,11 +33,13 @@ from memwatch.runtime.guard.ingest_loop import IngestLoop
 from memwatch.runtime.guard.leaving import Leaving
 from memwatch.runtime.guard.ledger import Ledger
 from memwatch.runtime.guard.notifier import Notifier
+from memwatch.runtime.guard.own_log import OwnLog
 from memwatch.runtime.guard.policy_keeper import PolicyKeeper
 from memwatch.runtime.guard.portrait import Portrait
 from memwatch.runtime.guard.probe_loop import ProbeLoop
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.guard.reserve import DiskReserve
+from memwatch.runtime.guard.store_watch import StoreWatch
 from memwatch.runtime.guard.upkeep import Upkeep
 from memwatch.runtime.guard.warden import Warden
 from memwatch.runtime.guard.wishes import Wishes
@@ -41,6 +48,8 @@ from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
 from memwatch.wal.manifest import RunManifest
+
+Loop = Clerk | IngestLoop | StoreWatch | ProbeLoop | Warden | Notifier | Heartbeat
 
 
 class Parts:
@@ -66,15 +75,26 @@ class Parts:
         """What is wrong with the settings, for people."""
         self.profile = self._profile(manifest.profile)
         self.settings = self._settings()
-        self.run = RunFacts(path=str(path), manifest=manifest)
+        self.foreign = foreign = opened.foreign
+        """What kind of source of another program it is; None for a run of ours."""
+        self.run = RunFacts(path=str(path), manifest=manifest, source=opened.source)
         self.ring = Ring(self.profile, clock, boot_id())
         self.reserve = DiskReserve(home)
         self.recorder = Recorder(home / "wal", clock)
         self.leaving = Leaving(self.recorder, clock)
         self.history = History(home / "history.duckdb", clock)
-        self.ingest = IngestLoop(path, home / "wal", self.ring, self.history.historian, news)
+        own = OwnLog(home / "wal", self.history.historian)
+        self.ingest: IngestLoop | StoreWatch = (
+            IngestLoop(path, own, self.ring, self.history.historian, news)
+            if foreign is None
+            else StoreWatch(path, foreign, own, self.ring, self.recorder, news)
+        )
         self.probe = ProbeLoop(path, home, self.profile, self.ring, self.recorder, clock)
-        self.actuator = NativeActuator(path, manifest.run_id, manifest.ops, clock)
+        self.actuator: Reach = (
+            NativeActuator(path, manifest.run_id, manifest.ops, clock)
+            if foreign is None
+            else NoActuator(foreign.no_commands)
+        )
         self.ledger = Ledger(
             self.actuator,
             self.recorder,
@@ -82,7 +102,7 @@ class Parts:
             self.told,
             names=(manifest.run_id, path.name),
         )
-        self.policy = PolicyKeeper(self.profile, path, home, policy, ops_of(manifest))
+        self.policy = PolicyKeeper(self.profile, path, home, policy, self._ops())
         self.authority = Authority(memwatch_home(), clock)
         self.wishes = Wishes(clock)
         controls = Controls(
@@ -102,7 +122,7 @@ class Parts:
         self._join(news)
 
     @property
-    def loops(self) -> tuple[Clerk | IngestLoop | ProbeLoop | Warden | Notifier | Heartbeat, ...]:
+    def loops(self) -> tuple[Loop, ...]:
         """Parts that have a thread and say why it failed."""
         found = (self.ingest, self.probe, self.clerk, self.warden, self.notifier)
         return (*found, self.heartbeat) if self.heartbeat else found
@@ -121,16 +141,19 @@ class Parts:
 
     def follow(self, manifest: RunManifest) -> None:
         """Follow an agent that began again under a new process."""
-        self.run = RunFacts(path=self.run.path, manifest=manifest)
+        self.run = replace(self.run, manifest=manifest)
         self.builder.run = self.portrait.run.run = self.run
         self.actuator.ops = manifest.ops
-        self.policy.follow_agent(ops_of(manifest))
+        self.policy.follow_agent(self._ops())
 
     def _join(self, news: Callable[[], None]) -> None:
         def judged() -> None:
             self.warden.hear()
             news()
 
+        if isinstance(self.ingest, StoreWatch):
+            self.ingest.tell = self.told
+            self.ingest.known_until_us = self.meta.seen_us
         self.clerk.on_news = self.probe.on_news = judged
         self.warden.on_news = news
         self.upkeep.on_news = self.warden.hear
@@ -152,12 +175,16 @@ class Parts:
         if self.heartbeat:
             self.heartbeat.tell = self.told
         serve = self.ledger.serve
-        serve("engine.mode", self.upkeep.set_mode)
+        serve("engine.mode", self._set_mode)
         serve("engine.approve", self.wishes.approve)
         serve("engine.decline", self.wishes.decline)
         serve("engine.reset", self.wishes.reset)
         serve("policy.reload", self.upkeep.reload_policy)
         serve("notify.test", self.notifier.test)
+
+    def _set_mode(self, command: Command) -> str:
+        """Carry out `engine.mode`; returns why not, or nothing."""
+        return self.foreign.no_commands if self.foreign else self.upkeep.set_mode(command)
 
     def _profile(self, name: str) -> Profile:
         """Return the profile that a run names, or the native one."""
@@ -167,6 +194,11 @@ class Parts:
             self.trouble.append(f"{error}; the native profile is used")
             return named_profile("native")
 
+    def _ops(self) -> frozenset[str]:
+        """Return what an agent takes: what it states, and the holds that each of ours keeps."""
+        holds = HOLDS if self.foreign is None else ()
+        return frozenset([*self.run.manifest.ops, *holds])
+
     def _settings(self) -> Settings:
         try:
             return load_config()
@@ -174,8 +206,3 @@ class Parts:
             self.settings_error = inert(str(error), 300)
             self.trouble.append(f"{error}; nobody is notified, the usual settings are used")
             return Settings()
-
-
-def ops_of(manifest: RunManifest) -> frozenset[str]:
-    """Return what an agent takes: what it states, and the holds that every agent keeps."""
-    return frozenset([*manifest.ops, *HOLDS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from memwatch.actuators.native import NativeActuator
+from memwatch.actuators.actuator import Reach
 from memwatch.runtime.guard.authority import Authority
 from memwatch.runtime.guard.ledger import Ledger
 from memwatch.runtime.guard.policy_keeper import PolicyKeeper
@@ -15,7 +15,7 @@ from memwatch.runtime.guard.wishes import Wishes
 class Controls(NamedTuple):
     """How the agent is reached, who allows it, what was asked, by which rules and figures."""
 
-    actuator: NativeActuator
+    actuator: Reach
     authority: Authority
     ledger: Ledger
     policy: PolicyKeeper

@@ -22,6 +22,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memwatch import __version__
 from memwatch.config.locations import run_home, socket_path
 from memwatch.domain.clock import Clock, SystemClock
@@ -31,6 +33,7 @@ from memwatch.domain.operations import ENGINE
 from memwatch.domain.snapshot import PAST, GuardInfo, Limit, Snapshot
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock
+from memwatch.host.process import Identity
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.guard.assembly import Parts
 from memwatch.runtime.guard.hub import GuardHub
@@ -76,6 +79,7 @@ class Guard:
         self._stop = threading.Event()
         self._alone_since = time.monotonic()
         self._parts = parts = Parts(opened, self.run_key, home, clock, self._news, policy)
+        parts.ingest.on_writer = self._watch_foreign
         parts.warden.send = self._send
         parts.clerk.on_start = self._follow_start
         parts.ledger.serve("note", self._note)
@@ -299,6 +303,8 @@ class Guard:
 
     def _follow_start(self) -> None:
         """Follow an agent that began again in the same directory, under a new process."""
+        if self._parts.foreign is not None:
+            return  # nothing but the writing itself tells of a new process
         try:
             opened = open_run(Path(self._parts.run.path))
         except TargetError:
@@ -306,8 +312,22 @@ class Guard:
         self._parts.follow(opened.manifest)
         self._watch_writer()
 
+    def _watch_foreign(self, writer: Identity) -> None:
+        """Measure a process that was seen to write in a foreign source."""
+        parts = self._parts
+        named = replace(
+            parts.run.manifest,
+            pid=writer.pid,
+            start_ticks=writer.start_ticks,
+            boot_id=writer.boot_id,
+        )
+        parts.follow(named)
+        parts.probe.watch(writer)
+
     def _watch_writer(self) -> None:
         run = self._parts.run
+        if self._parts.foreign is not None:
+            return  # known once it is seen to write
         self._parts.ring.run_boot_id = run.manifest.boot_id
         self._parts.probe.watch(writer_of(Path(run.path), run.manifest))
 

@@ -10,16 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memwatch.domain.record import Batch
+from memwatch.host.process import Identity
 from memwatch.ingest.tailer import LogTailer
 from memwatch.ingest.watcher import Watcher
 from memwatch.runtime.guard.history_feed import HistoryFeed
+from memwatch.runtime.guard.own_log import OwnLog
 from memwatch.runtime.lasting import lasting
 from memwatch.runtime.views.ring import Ring
 from memwatch.store.historian import Historian
 from memwatch.wal.segment import WAL_DIR, segments
 
 _SWEEP_S = 1.0
-_OWN_LOG_S = 2.0
 _MISSED_S = 2.0
 _OLDER_S = 0.05
 """How long older segments are read before the live end is looked at again: a look lists the
@@ -32,7 +33,7 @@ class IngestLoop:
     def __init__(
         self,
         run_dir: Path,
-        own_wal_dir: Path,
+        own: OwnLog,
         ring: Ring,
         historian: Historian,
         on_news: Callable[[], None],
@@ -45,10 +46,7 @@ class IngestLoop:
         self._tailer = LogTailer(wal_dir, "agent")
         self._feed = HistoryFeed(historian, "agent", wal_dir)
         self._historian = historian
-        self._own_wal_dir = own_wal_dir
-        self._own_tailer: LogTailer | None = None
-        self._own_feed = HistoryFeed(historian, "guard", own_wal_dir)
-        self._own_due = 0.0
+        self._own = own
         ack_dir = run_dir / "control" / "ack"
         self.watcher = Watcher([run_dir, wal_dir, ack_dir], self._wake)
         self._thread = threading.Thread(target=self._run, name="memwatch-ingest", daemon=True)
@@ -58,6 +56,8 @@ class IngestLoop:
         """Told why this loop failed; it goes on."""
         self.on_caught_up: Callable[[], None] = lambda: None
         """Told once when older segments were read to their end."""
+        self.on_writer: Callable[[Identity], None] = lambda _: None
+        """Never told: run.json and its lock name the agent's process."""
         self.on_batch: Callable[[Batch], None] = lambda _: None
         """Told each batch of the agent's log, old ones as well."""
 
@@ -120,19 +120,7 @@ class IngestLoop:
 
     def read_own_log(self) -> None:
         """Bring the guard's own log into the history, from where the history stands."""
-        if self._own_tailer is None:
-            positions = self._historian.positions("guard")
-            self._own_tailer = LogTailer(self._own_wal_dir, "guard", positions)
-        tailer = self._own_tailer
-        while True:
-            for batch in tailer.poll():
-                self._own_feed.offer(batch)
-            if tailer.more:
-                continue
-            older = tailer.backfill()
-            if older is None:
-                return
-            self._own_feed.offer(older)
+        self._own.read()
 
     def start(self) -> None:
         """Begin to follow."""
@@ -164,11 +152,7 @@ class IngestLoop:
         if self._older_read and not busy and self.backfill_share is None:
             self._older_read = False
             self.on_caught_up()
-        now = time.monotonic()
-        if now >= self._own_due:
-            self._own_due = now + _OWN_LOG_S
-            self.read_own_log()
-            self._own_feed.catch_up()
+        self._own.keep_up()
         return busy
 
     def _read_live(self) -> bool:

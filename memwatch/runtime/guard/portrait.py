@@ -43,7 +43,7 @@ class Portrait:
         controls: Controls,
     ) -> None:
         self._profile = profile
-        self.run = RunView(run, ring, clock)
+        self.run = RunView(run, ring, clock, profile.lights.checkpoint_grace)
         self._ring = ring
         self._actuator = controls.actuator
         self._authority = controls.authority

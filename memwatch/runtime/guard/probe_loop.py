@@ -191,14 +191,17 @@ class ProbeLoop:
         if disk is not None:
             self._disk = disk
             self._ring.take_disk(disk)
-        known_lsn = self._ring.state.last_lsn
-        checkpoints = scan_checkpoints(self._run_dir, known_lsn)
-        if checkpoints is not None:
-            self._ring.take_checkpoints(checkpoints)
+        if self._ring.store is None:
+            self._look_at_checkpoints()
         if (past := self._recoveries.look()) is not None:
             self.past = past
             self._ring.touch()
         self.own = self._own()
+
+    def _look_at_checkpoints(self) -> None:
+        checkpoints = scan_checkpoints(self._run_dir, self._ring.state.last_lsn)
+        if checkpoints is not None:
+            self._ring.take_checkpoints(checkpoints)
 
     def _host_limit(self) -> tuple[Limit, ...]:
         host = host_memory()
@@ -264,8 +267,9 @@ class ProbeLoop:
 
     def _tell_end(self, sample: TreeSample) -> None:
         left = f", {sample.processes} of its processes live on" if sample.processes else ""
-        said = self._ring.state.end is not None
-        text = f"the agent's process has ended{left}"
+        said = self._ring.state.end is not None or self._ring.store is not None
+        whose = "the agent's process" if self._ring.store is None else "the process that wrote here"
+        text = f"{whose} has ended{left}"
         severity = "notice" if said else "error"
         told = {"text": text, "severity": severity}
         self._ring.take_guard(self._recorder.append("process", told))

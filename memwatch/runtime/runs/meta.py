@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from memwatch.domain.level import Level
-from memwatch.runtime.runs.target import META_FILE
+from memwatch.runtime.runs.target import META_FILE, NATIVE
 
 FORMAT = 1
 
@@ -25,6 +25,8 @@ class Meta(Struct, frozen=True, kw_only=True):
     run_key: str
     path: str
     agent: str
+    source: str = NATIVE
+    """`native`, or the kind of a source that another program writes."""
     profile: str
     host: str
     pid: int

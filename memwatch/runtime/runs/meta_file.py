@@ -25,6 +25,8 @@ class MetaFile:
         self._state = ("", "")
         before = read_meta(home)
         self._peak = before.peak_bytes if before else None
+        self.seen_us = before.seen_us if before else 0
+        """Wall clock until which a guard before this one watched; 0: there was none."""
 
     def keep(self, snapshot: Snapshot) -> None:
         """Write when it is due."""
@@ -47,6 +49,7 @@ class MetaFile:
             run_key=self._run_key,
             path=run.path,
             agent=run.agent,
+            source=snapshot.source.kind,
             profile=run.profile,
             host=run.host,
             pid=run.pid,

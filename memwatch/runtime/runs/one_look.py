@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memwatch.config.load import named_profile
 from memwatch.config.locations import run_home
 from memwatch.config.policy_load import usable_policy
@@ -15,14 +17,14 @@ from memwatch.domain.snapshot import GuardInfo, Limit, Snapshot
 from memwatch.host.disk import disk_sample
 from memwatch.host.limits import host_memory, memory_limits
 from memwatch.host.lock import holder
-from memwatch.host.process import boot_id
+from memwatch.host.process import Identity, boot_id
 from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
 from memwatch.runtime.runs.recovery_file import read_recoveries
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
-from memwatch.runtime.runs.writer import writer_of
+from memwatch.runtime.runs.writer import first_of, writer_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
@@ -46,16 +48,19 @@ class Look:
         self.faults: list[Fault] = []
         self.fault_count = 0
         self.torn_bytes = 0
-        self._read_log()
+        if self.opened.foreign is None:
+            self._read_log()
+        else:
+            self.ring.take_store(self.opened.foreign.look(self.opened.path, None))
 
     def snapshot(self, guard_silent: str = "") -> Snapshot:
         """Measure process and disk once, and return everything as a snapshot.
 
         `guard_silent` says why a guard that is there was not asked.
         """
-        identity = writer_of(self.opened.path, self.opened.manifest)
+        identity = self._writer()
         limits: tuple[Limit, ...] = ()
-        alive = False
+        alive = False if self.opened.foreign is None else None
         if identity is not None:
             sample = TreeProbe(identity, self.clock).sample()
             self.ring.take_tree(sample)
@@ -68,10 +73,14 @@ class Look:
         disk = disk_sample(self.opened.path, self.clock)
         if disk is not None:
             self.ring.take_disk(disk)
-        checkpoints = scan_checkpoints(self.opened.path, self.ring.state.last_lsn)
-        if checkpoints is not None:
-            self.ring.take_checkpoints(checkpoints)
-        run = RunFacts(path=str(self.opened.path), manifest=self.opened.manifest)
+        if self.opened.foreign is None:
+            checkpoints = scan_checkpoints(self.opened.path, self.ring.state.last_lsn)
+            if checkpoints is not None:
+                self.ring.take_checkpoints(checkpoints)
+        manifest = self.opened.manifest
+        if identity is not None:
+            manifest = replace(manifest, pid=identity.pid)
+        run = RunFacts(path=str(self.opened.path), manifest=manifest, source=self.opened.source)
         pid = (self._guard_pid() or 0) if guard_silent else 0
         silent = f"{guard_silent}; to replace it: kill -KILL {pid}" if pid else guard_silent
         guard = GuardInfo(
@@ -101,6 +110,12 @@ class Look:
 
     def _guard_pid(self) -> int | None:
         return holder(run_home(self._key) / GUARD_LOCK)
+
+    def _writer(self) -> Identity | None:
+        store = self.ring.store
+        if store is not None:
+            return first_of(store.writers)
+        return writer_of(self.opened.path, self.opened.manifest)
 
     def _read_log(self) -> None:
         tailer = LogTailer(self.opened.wal_dir, "agent")

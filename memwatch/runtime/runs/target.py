@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
@@ -17,6 +18,7 @@ from memwatch.domain.errors import TargetError
 from memwatch.domain.text import inert
 from memwatch.host.lock import RUN_LOCK, holder
 
+NATIVE = "native"
 RUN_FILE = "run.json"
 META_FILE = "meta.json"
 GUARD_LOCK = "guard.lock"
@@ -62,12 +64,30 @@ def _holds(path: str, run_id: str) -> bool:
 
 
 def guard_socket(path: Path) -> Path | None:
-    """Return where the guard of a run directory would listen, or None when it is no run."""
+    """Return where the guard of a run would listen, or None when no guard can be there.
+
+    A run directory of ours names its run; whatever else a guard watches, its `meta.json` names.
+    """
     manifest = read_json(path / RUN_FILE)
     run_id = manifest.get("run_id") if manifest else None
-    if not isinstance(run_id, str) or not run_id:
-        return None
-    return socket_of(run_key(path, run_id))
+    if isinstance(run_id, str) and run_id:
+        return socket_of(run_key(path, run_id))
+    key = _key_of(path)
+    return socket_of(key) if key else None
+
+
+def _key_of(path: Path) -> str:
+    """Return the key of what a guard has watched at a path; empty when none has."""
+    try:
+        place = os.path.realpath(path)  # Path.resolve raises for a loop of links
+    except ValueError:
+        return ""
+    keys = (meta.get("run_key") for meta in _metas() if meta.get("path") == place)
+    return next((key for key in keys if isinstance(key, str)), "")
+
+
+def _metas() -> Iterator[dict[str, Any]]:
+    return (read_json(meta) or {} for meta in (home() / "runs").glob(f"*/{META_FILE}"))
 
 
 def socket_of(key: str) -> Path:
@@ -94,19 +114,23 @@ def resolve(name: str) -> Path:
 
 
 def _named(name: str) -> Path:
-    metas = (read_json(meta) or {} for meta in (home() / "runs").glob(f"*/{META_FILE}"))
-    found = {
+    present = {
         str(meta["path"]): str(meta.get("run_key"))
-        for meta in metas
-        if isinstance(meta.get("path"), str) and Path(meta["path"]).name == name
+        for meta in _metas()
+        if isinstance(meta.get("path"), str) and Path(meta["path"]).name == name and _is_there(meta)
     }
-    present = {path: key for path, key in found.items() if (Path(path) / RUN_FILE).is_file()}
     if len(present) > 1:
         keys = ", ".join(inert(key, 60) for key in sorted(present.values())[:4])
         raise TargetError(f"{inert(name, 60)!r} names {len(present)} runs; say which one: {keys}")
     if not present:
         raise TargetError(f"{inert(name, 60)!r} is no path and no run that `memwatch ls` knows")
     return Path(next(iter(present)))
+
+
+def _is_there(meta: dict[str, Any]) -> bool:
+    """Say whether what a guard watched lies where it was: a run directory, or another source."""
+    path = Path(meta["path"])
+    return path.exists() if meta.get("source", NATIVE) != NATIVE else (path / RUN_FILE).is_file()
 
 
 def newest_live(agent: str | None = None) -> Path:
@@ -138,10 +162,9 @@ def newest() -> Path:
     try:
         return newest_live()
     except TargetError:
-        metas = (read_json(meta) or {} for meta in (home() / "runs").glob(f"*/{META_FILE}"))
         seen = [
             (meta["seen_us"], meta["path"])
-            for meta in metas
+            for meta in _metas()
             if isinstance(meta.get("seen_us"), int) and isinstance(meta.get("path"), str)
         ]
         if not seen:

@@ -1,11 +1,15 @@
-"""Who writes in a run directory: the process that its `run.json` names, if it is really there."""
+"""Who writes in a run: the process that its `run.json` names, if it is really there.
+
+A foreign source names nobody: who writes there is known once it is seen to hold files open.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from memwatch.host.lock import RUN_LOCK, holder
-from memwatch.host.process import Identity, identity_of_run
+from memwatch.host.process import Identity, identity_of, identity_of_run
 from memwatch.wal.manifest import RunManifest
 
 
@@ -21,3 +25,9 @@ def writer_of(run_dir: Path, manifest: RunManifest) -> Identity | None:
     except OSError:  # closed to us, or a file system without locks: the process decides
         free = False
     return None if free else identity_of_run(manifest)
+
+
+def first_of(pids: Iterable[int]) -> Identity | None:
+    """Return the process that began first of those that live: the others may be its children."""
+    found = (who for pid in pids if (who := identity_of(pid)) is not None)
+    return min(found, key=lambda who: who.start_ticks, default=None)

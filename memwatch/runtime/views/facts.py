@@ -18,6 +18,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
 
     path: str
     manifest: RunManifest
+    source: str = "native"
+    """`native`, or the kind of a source that another program writes."""
 
 
 class GuardFacts(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from memwatch.analytics.store_state import began_us, inferred_state
 from memwatch.analytics.told import Instant
 from memwatch.domain.clock import Clock
 from memwatch.domain.operations import HOLDS
@@ -36,11 +37,13 @@ class ShownNow(NamedTuple):
 class RunView:
     """What is known of the run as a whole."""
 
-    def __init__(self, run: RunFacts, ring: Ring, clock: Clock) -> None:
+    def __init__(self, run: RunFacts, ring: Ring, clock: Clock, grace: float) -> None:
+        """`grace` is the multiple of a store's habit after which its silence is remarkable."""
         self.run = run
         """Replaced when the agent began again under a new process."""
         self._ring = ring
         self._clock = clock
+        self._grace = grace
 
     def info(self, alive: bool | None, declared: str | None = None) -> tuple[RunInfo, ShownNow]:
         """Return the run as it stands, and the instant that it is shown at.
@@ -52,8 +55,8 @@ class RunView:
         run_state, reason, end = self.state(alive, now.at_us, declared)
         if end is not None:
             now = ShownNow(end.t_us, self._ring.axis_of(end))
-        started = state.start.at if state.start else Instant(0, manifest.started_us, 0)
-        began_us = self._ring.axis_of(started) if state.start else self._ring.to_axis(started.t_us)
+        started = state.start.at if state.start else self._at(self._started_us)
+        began_at_us = self._ring.axis_of(started)
         run = RunInfo(
             id=manifest.run_id,
             path=self.run.path,
@@ -67,10 +70,10 @@ class RunView:
             experiment_title=state.experiment_title,
             started_us=started.t_us,
             ended_us=end.t_us if end else None,
-            uptime_s=max(now.at_us - began_us, 0) / 1e6 if started.t_us else 0.0,
+            uptime_s=max(now.at_us - began_at_us, 0) / 1e6 if started.t_us else 0.0,
             end_reason=reason,
             switches={} if end else state.switches,
-            ops=() if end else _ops(manifest.ops),
+            ops=_ops(manifest.ops) if end is None and self._ring.store is None else (),
         )
         return run, now
 
@@ -79,6 +82,11 @@ class RunView:
     ) -> tuple[RunState, str, Instant | None]:
         """Return state, reason and the instant of the end, if the run is over."""
         state = self._ring.state
+        store = self._ring.store
+        if store is not None:
+            found = inferred_state(store, alive, self._clock.wall_us(), self._grace)
+            ended = None if found.ended_us is None else self._at(found.ended_us)
+            return found.state, found.why, ended
         if state.end is not None:
             end = state.end
             return _ENDS.get(end.status, "ended"), end.reason or end.status, end.at
@@ -89,6 +97,15 @@ class RunView:
         if declared is None and state.last.lsn and self._age_s(state.last, now_at_us) > HELD_S:
             return "silent", "", None
         return _MODES.get(mode, "running"), "", None
+
+    @property
+    def _started_us(self) -> int:
+        store = self._ring.store
+        return self.run.manifest.started_us if store is None else began_us(store)
+
+    def _at(self, t_us: int) -> Instant:
+        """Return the instant of a wall time that no record of this boot tells."""
+        return Instant(0, t_us, self._ring.to_axis(t_us))
 
     def _age_s(self, instant: Instant, now_at_us: int) -> float:
         return max(now_at_us - self._ring.axis_of(instant), 0) / 1e6

@@ -10,7 +10,6 @@ from memwatch.analytics import lights
 from memwatch.analytics.suggest import suggest
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
-from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.clock import Clock
 from memwatch.domain.level import Level
 from memwatch.domain.snapshot import Disk, Limits, Processes, Progress, Resource, Snapshot, Source
@@ -33,7 +32,7 @@ class SnapshotBuilder:
     def __init__(self, run: RunFacts, profile: Profile, ring: Ring, clock: Clock) -> None:
         self._profile = profile
         self._ring = ring
-        self._run = RunView(run, ring, clock)
+        self._run = RunView(run, ring, clock, profile.lights.checkpoint_grace)
         self._measured = ResourceView(profile, ring)
         self._interventions = InterventionView(ring)
         self._checkpoints = CheckpointView(ring, profile.checkpoints, profile.lights)
@@ -68,9 +67,6 @@ class SnapshotBuilder:
         self._checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
         settings = self._profile.lights
         checkpoints = self._checkpoints.checkpoints(run, now.at_us)
-        checkpoints = replace(
-            checkpoints, next_fits=_next_fits(checkpoints, disk, settings.disk_critical_bytes)
-        )
         recovery = self._checkpoints.recovery(now.at_us, facts.drill)
         progress = self._progress(facts, now.at_us)
         snapshot = Snapshot(
@@ -165,6 +161,7 @@ class SnapshotBuilder:
         broken = ("damaged", "fused", "overlong", "torn", "refused")
         lost = ("gap", "repeated", "truncated", "replaced", "vanished")
         return Source(
+            kind=self.run.source,
             position=facts.position,
             records=state.records,
             last_lsn=state.last_lsn,
@@ -175,13 +172,6 @@ class SnapshotBuilder:
             watch="events" if facts.watch == "events" else "polling",
             watch_why=facts.watch_why,
         )
-
-
-def _next_fits(checkpoints: Checkpoints, disk: Disk, reserve_bytes: int) -> bool | None:
-    full = checkpoints.last_recoverable_full
-    if full is None or full.bytes is None or disk.free_bytes is None:
-        return None
-    return disk.free_bytes >= 2 * full.bytes + reserve_bytes
 
 
 def _level(resource: Resource, facts: GuardFacts) -> Level:

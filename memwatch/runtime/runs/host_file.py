@@ -1,0 +1,99 @@
+"""`$MEMWATCH_HOME/host.json`: what all runs of this machine have in common, learnt by their guards.
+
+    {"format": 1, "disks": {"254:0": {"read_bytes_per_s", "write_bytes_per_s", "t_us", "cold",
+    "how"}}, "costs": {"native": …}}
+
+Read tolerantly, and whole: a member that cannot be read is as if it were not there, one that is
+unknown stays. Changed under a lock, which nobody holds for longer than a write takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memwatch.agent.files import SYSTEM_FILES, Files
+from memwatch.domain.recovery import DiskRate
+from memwatch.host.lock import FileLock
+from memwatch.runtime.runs.target import read_json
+
+HOST_FILE = "host.json"
+HOST_LOCK = "host.lock"
+_FORMAT = 1
+_MOST_DISKS = 64
+
+
+class HostFile:
+    """The file in one home of memwatch."""
+
+    def __init__(self, home: Path, files: Files = SYSTEM_FILES) -> None:
+        self._path = home / HOST_FILE
+        self._files = files
+
+    @property
+    def damaged(self) -> bool:
+        """Whether there is such a file and it is none of ours: it is made anew."""
+        return self._path.exists() and self._known() is None
+
+    def disk(self, device: str) -> DiskRate | None:
+        """Return what was measured of a device (`device_of`), None where nothing was."""
+        return _converted(self._part("disks").get(device), DiskRate)
+
+    def costs(self, what: str = "native") -> Any:
+        """Return what `remember_costs` was given, as plain JSON; None before."""
+        return self._part("costs").get(what)
+
+    def remember_disk(self, device: str, rate: DiskRate) -> None:
+        """Keep a rate of a device; raises OSError, LockHeldError."""
+        told = msgspec.to_builtins(rate) | {"cold": rate.read_bytes_per_s is not None}
+
+        def add(disks: dict[str, Any]) -> dict[str, Any]:
+            disks.pop(device, None)
+            return dict([*disks.items(), (device, told)][-_MOST_DISKS:])
+
+        self._change("disks", add)
+
+    def remember_costs(self, costs: object, what: str = "native") -> None:
+        """Keep what was learnt of costs; raises OSError, LockHeldError."""
+        self._change("costs", lambda known: known | {what: msgspec.to_builtins(costs)})
+
+    def update_costs(self, change: Callable[[Any], object], what: str = "native") -> None:
+        """Keep what `change` makes of the costs that others may have kept meanwhile."""
+        self._change(
+            "costs", lambda known: known | {what: msgspec.to_builtins(change(known.get(what)))}
+        )
+
+    def _known(self) -> dict[str, Any] | None:
+        known = read_json(self._path)
+        return known if known is not None and known.get("format") == _FORMAT else None
+
+    def _part(self, name: str) -> dict[str, Any]:
+        return _part_of(self._known() or {}, name)
+
+    def _change(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        with FileLock.acquire(self._path.with_name(HOST_LOCK)):
+            known = self._known() or {}
+            known = {**known, "format": _FORMAT, name: change(_part_of(known, name))}
+            self._files.replace(self._path, msgspec.json.encode(known), mode=0o600)
+
+
+def device_of(path: Path) -> str:
+    """Return the device that a path lies on, as `major:minor`; raises OSError."""
+    device = path.stat().st_dev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def _part_of(known: dict[str, Any], name: str) -> dict[str, Any]:
+    part = known.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _converted(value: object, kind: type[DiskRate]) -> DiskRate | None:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None
