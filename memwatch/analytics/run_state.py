@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from memwatch.analytics.checkpoints.fold import CheckpointFold
 from memwatch.analytics.narrate import KNOWN_KINDS
+from memwatch.analytics.recovery.restarts import Restarts
 from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
 from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.record import Fault, Record, figure, whole
@@ -38,6 +39,7 @@ class RunState:
         """The newest record that says that the work goes on."""
         self.start: Start | None = None
         self.starts = 0
+        self.restarts = Restarts()
         self.end: End | None = None
         """When it belongs to the newest start."""
         self.mode: str | None = None
@@ -46,6 +48,8 @@ class RunState:
         self.phase: str | None = None
         self.experiment: int | None = None
         self.experiment_title = ""
+        self.experiment_at = Instant()
+        """The record that began it."""
         self.tiers: dict[str, TierSample] = {}
         self.tiers_at = Instant()
         """The `sample` that told the tiers."""
@@ -130,6 +134,7 @@ class RunState:
 
     def _run_begin(self, record: Record) -> None:
         self.starts += 1
+        self.restarts.take(record)
         if self._newer("start", record):
             self.start = Start(record)
             if record.lsn > self._at.get("end", 0):
@@ -140,6 +145,9 @@ class RunState:
                 self.tiers, self.tiers_at = {}, Instant()
             if self._newer("experiment", record):
                 self.experiment, self.experiment_title, self.phase = None, "", None
+
+    def _recovery(self, record: Record) -> None:
+        self.restarts.take(record)
 
     def _run_end(self, record: Record) -> None:
         if record.lsn > self._at.get("start", 0) and self._newer("end", record):
@@ -169,6 +177,7 @@ class RunState:
         if self._newer("experiment", record):
             self.experiment = record.experiment
             self.experiment_title = inert(record.text("title"), 80)
+            self.experiment_at = Instant.of(record)
             self.phase = inert(record.text("phase"), 20) or None
 
     def _experiment_end(self, record: Record) -> None:
@@ -261,6 +270,7 @@ def tier_samples(tiers: dict[str, Any]) -> dict[str, TierSample]:
 _HANDLERS: dict[str, Callable[[RunState, Record], None]] = {
     "run.begin": RunState._run_begin,
     "run.end": RunState._run_end,
+    "recovery": RunState._recovery,
     "mode": RunState._mode,
     "switch": RunState._switch,
     "experiment.begin": RunState._experiment_begin,
