@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from memwatch.analytics.recovery.estimate import comparable
 from memwatch.cli.status import read_status
 from memwatch.config.locations import lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError
-from memwatch.domain.recovery import PastRecovery, Recovery, Span
+from memwatch.domain.recovery import PastRecovery, Recovery
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, percent_text
 from memwatch.ingest.open_run import open_run
@@ -52,7 +53,8 @@ def run(words: list[str]) -> int:
     known = _estimated(path)
     result = {"t_us": SystemClock().wall_us(), "kind": "drill", **_drilled(path)}
     done = msgspec.convert(result, PastRecovery)
-    done = replace(done, estimate=_span(known, done))
+    took = {term.name: term.seconds for term in done.terms}
+    done = replace(done, estimate=comparable(known.terms, took, took.get("start", 0.0)))
     result |= {"estimate": msgspec.to_builtins(done.estimate), "error_share": done.error_share}
     why_unkept = _keep(path, result["run_id"], done)
     print(json.dumps(result) if options.json else "\n".join(_lines(result, done)))
@@ -67,23 +69,6 @@ def _estimated(path: Path) -> Recovery:
         return msgspec.convert(json.loads(read_status(path))["recovery"], Recovery)
     except (MemwatchError, ValueError, KeyError):  # a guard of another version: drill all the same
         return Recovery()
-
-
-def _span(known: Recovery, done: PastRecovery) -> Span | None:
-    """Return what was estimated for the terms that a drill has; None where nothing was.
-
-    Its process is not the agent's: how long that took to start is no part of the comparison.
-    """
-    if known.rto_s is None or not known.terms:
-        return None
-    took = {term.name: term.seconds for term in done.terms}
-    terms = [term for term in known.terms if term.name in took and term.name != "start"]
-    start_s = took.get("start", 0.0)
-    return Span(
-        low=start_s + sum(term.low_s for term in terms),
-        likely=start_s + sum(term.seconds for term in terms),
-        high=start_s + sum(term.high_s for term in terms),
-    )
 
 
 def _drilled(path: Path) -> Result:

@@ -32,10 +32,20 @@ def forget(files: Iterable[Path]) -> float | None:
     return cached_share(paths)
 
 
+def forget_open(fd: int) -> float | None:
+    """Do as `forget` does with one open file; returns the share of it that is still cached."""
+    advise = getattr(os, "posix_fadvise", None)
+    if advise is None:
+        return None
+    os.fdatasync(fd)
+    advise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    pages, resident = _resident(_libc(), fd, os.fstat(fd).st_size)
+    return resident / pages if pages else None
+
+
 def cached_share(files: Iterable[Path]) -> float | None:
     """Return the share of all pages of regular files that is in memory, from 0 to 1."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
+    libc = _libc()
     pages = resident = 0
     for path in files:
         try:
@@ -45,6 +55,12 @@ def cached_share(files: Iterable[Path]) -> float | None:
             continue
         pages, resident = pages + found[0], resident + found[1]
     return resident / pages if pages else None
+
+
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    return libc
 
 
 @contextmanager

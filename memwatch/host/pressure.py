@@ -1,8 +1,8 @@
-"""Pressure stall information: how long tasks waited for memory, as the kernel saw it.
+"""Pressure stall information: how long tasks waited for memory, or a disk, as the kernel saw it.
 
-Of the agent's own control group (version 2) where there is one, else of the machine, else
-unknown: kernels before 4.20, `psi=0`, a container that hides it. Source: kernel, Documentation/
-accounting/psi.rst; control, 5.
+For memory of the agent's own control group (version 2) where there is one, else of the machine,
+else unknown: kernels before 4.20, `psi=0`, a container that hides it. Source: kernel,
+Documentation/accounting/psi.rst; control, 5.
 """
 
 from __future__ import annotations
@@ -39,6 +39,15 @@ def memory_pressure(pid: int | None, proc: Path = PROC, root: Path = Path("/")) 
         return None
     some, full = figures["some"], figures["full"]
     return Pressure(scope="system", some_avg10=some[0], some_avg60=some[1], full_avg10=full[0])
+
+
+def io_pressure(proc: Path = PROC) -> float | None:
+    """Return the share of the last 10 s that some task of the machine waited for a disk, in %.
+
+    None where nobody tells.
+    """
+    figures = _figures(read(f"{proc}/pressure/io"))
+    return figures["some"][0] if figures else None
 
 
 def _figures(text: bytes | None) -> dict[str, tuple[float, float]] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memwatch.domain.control import Pressure
-from memwatch.host.pressure import memory_pressure
+from memwatch.host.pressure import io_pressure, memory_pressure
 from tests.host.fake_proc import FakeProc
 
 V2 = "/ /sys/fs/cgroup cgroup2 rw"
@@ -71,3 +71,10 @@ def test_what_is_no_pressure_is_unknown(proc: FakeProc, text: str) -> None:
 
 def test_a_machine_that_does_not_tell(proc: FakeProc) -> None:
     assert memory_pressure(7, proc.path, proc.root) is None
+
+
+def test_waiting_for_disks_is_told_by_the_machine(proc: FakeProc) -> None:
+    assert io_pressure(proc.path) is None
+    of_machine(proc, "")
+    (proc.path / "pressure" / "io").write_text(PSI)
+    assert io_pressure(proc.path) == 12.5

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,10 @@ class HostFile:
 
     def disk(self, device: str) -> DiskRate | None:
         """Return what was measured of a device (`device_of`), None where nothing was."""
-        return _converted(self._part("disks").get(device), DiskRate)
+        return _rate(self._part("disks").get(device))
 
     def costs(self, what: str = "native") -> Any:
-        """Return what `remember_costs` was given, as plain JSON; None before."""
+        """Return what `change_costs` made, as plain JSON; None before."""
         return self._part("costs").get(what)
 
     def remember_disk(self, device: str, rate: DiskRate) -> None:
@@ -57,12 +58,11 @@ class HostFile:
 
         self._change("disks", add)
 
-    def remember_costs(self, costs: object, what: str = "native") -> None:
-        """Keep what was learnt of costs; raises OSError, LockHeldError."""
-        self._change("costs", lambda known: known | {what: msgspec.to_builtins(costs)})
+    def change_costs(self, change: Callable[[Any], object], what: str = "native") -> None:
+        """Keep what `change` makes of the costs as they are, which others may have kept meanwhile.
 
-    def update_costs(self, change: Callable[[Any], object], what: str = "native") -> None:
-        """Keep what `change` makes of the costs that others may have kept meanwhile."""
+        Raises OSError, LockHeldError.
+        """
         self._change(
             "costs", lambda known: known | {what: msgspec.to_builtins(change(known.get(what)))}
         )
@@ -92,8 +92,10 @@ def _part_of(known: dict[str, Any], name: str) -> dict[str, Any]:
     return part if isinstance(part, dict) else {}
 
 
-def _converted(value: object, kind: type[DiskRate]) -> DiskRate | None:
+def _rate(value: object) -> DiskRate | None:
     try:
-        return msgspec.convert(value, kind)
+        rate = msgspec.convert(value, DiskRate)
     except msgspec.ValidationError:
         return None
+    found = (rate.read_bytes_per_s, rate.write_bytes_per_s)
+    return rate if all(one is None or (one > 0 and isfinite(one)) for one in found) else None
