@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
-from memwatch.analytics.checkpoints.course import Seen, fulls, step_slope
+from memwatch.analytics.checkpoints.course import Seen, fulls, step_slope, sure_slope
 from memwatch.analytics.checkpoints.stats import time_share
 from memwatch.domain.checkpoints import Bloat
 from memwatch.domain.units import bytes_text, duration_text, share_text
@@ -116,7 +116,7 @@ def _growth(course: Sequence[Seen], source: Source) -> _Cause | None:
 
 def _growing(window: Sequence[Seen], source: Source) -> float:
     sizes = _sizes(window)
-    if step_slope(sizes) * (len(sizes) - 1) < LEAST_GROWTH_BYTES:
+    if sure_slope(sizes) * (len(sizes) - 1) < LEAST_GROWTH_BYTES:
         return 0.0
     state = _state(window, source)
     grown = _rise(sizes) / GROWTH
@@ -141,8 +141,8 @@ def _state(window: Sequence[Seen], source: Source) -> list[float]:
 
 
 def _rise(values: Sequence[float]) -> float:
-    """Return by which share of their beginning values rose, robustly."""
-    slope, steps = step_slope(values), len(values) - 1
+    """Return by which share of their beginning values rose for sure."""
+    slope, steps = sure_slope(values), len(values) - 1
     first = median(value - slope * place for place, value in enumerate(values))
     return slope * steps / first if first > 0 else 0.0
 
@@ -181,7 +181,7 @@ def _chains(course: Sequence[Seen]) -> _Cause | None:
             chains.append([size, 0])
         elif chains:
             chains[-1][1] += size
-    if not chains:
+    if len(course) < LEAST or not chains:
         return None
     ratios = [_ratio(base, held) for base, held in chains]
     base, held = max(chains[-2:], key=lambda chain: _ratio(*chain))

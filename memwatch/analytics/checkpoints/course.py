@@ -41,7 +41,20 @@ def step_slope(values: Sequence[float]) -> float:
     >>> step_slope([10, 11, 12, 90, 14, 15])
     1.0
     """
-    return median((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values), 2))
+    return median(_pair_slopes(values))
+
+
+def sure_slope(values: Sequence[float]) -> float:
+    """Return the growth that three of four pairs show at least: noise and one jump show none.
+
+    >>> sure_slope([1, 2, 3, 4, 5]), sure_slope([5, 5, 5, 9, 9, 9])
+    (1.0, 0.0)
+    """
+    return percentile(_pair_slopes(values), 0.25) or 0.0
+
+
+def _pair_slopes(values: Sequence[float]) -> list[float]:
+    return [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values), 2)]
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
