@@ -152,6 +152,12 @@ class StoreLook(Struct, frozen=True, kw_only=True):
     """Size of the newest state that a checkpoint holds, where the store tells it."""
     written_bytes: int | None = None
     """Written for all checkpoints that lie there, where that differs from `total_bytes`."""
+    load_bytes: int | None = None
+    """Read to load the newest one, with all that it stands on, where the store tells it."""
+    log_bytes: int = 0
+    """Of `total_bytes`, the write-ahead log of a database."""
+    dead_bytes: int | None = None
+    """Of `total_bytes`, pages of a database that hold nothing."""
     best: str = ""
     """Id of the one that the program calls its best (`best_model_checkpoint`)."""
     writers: tuple[int, ...] = ()

@@ -1,0 +1,70 @@
+"""Which kind of store lies at a path: names and the first bytes tell, nothing is opened as such."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Literal
+
+from memwatch.ingest.stores.names import WEIGHTS, entry_name
+from memwatch.ingest.stores.walk import open_directory, open_file
+from memwatch.wal.segment import RUN_FILE
+
+_MOST_NAMES = 20_000
+_HEAD_BYTES = 1 << 16
+_SQLITE = b"SQLite format 3\0"
+_COLUMN = b"checkpoint_ns"
+"""Stands in the text of the schema, which lies on the first pages of file or log."""
+
+
+def detect(path: Path) -> Literal["directory", "langgraph"] | None:
+    """Return the kind of store at a path; None for anything else, a run of ours among it.
+
+    Raises OSError for what cannot be read.
+    """
+    place = path.resolve()
+    mode = place.stat().st_mode
+    if S_ISREG(mode):
+        return "langgraph" if _is_langgraph(place) else None
+    return "directory" if S_ISDIR(mode) and _is_directory(place) else None
+
+
+def _is_langgraph(place: Path) -> bool:
+    folder = open_directory(os.fspath(place.parent))
+    try:
+        head = _head(folder, place.name)
+        if not head.startswith(_SQLITE):
+            return False
+        return _COLUMN in head or _COLUMN in _head(folder, f"{place.name}-wal")
+    finally:
+        os.close(folder)
+
+
+def _head(folder: int, name: str) -> bytes:
+    try:
+        with open_file(folder, name) as fd:
+            return os.pread(fd, _HEAD_BYTES, 0)
+    except FileNotFoundError:
+        return b""
+
+
+def _is_directory(place: Path) -> bool:
+    """Whether a name at the top is one that hardly anything but a checkpoint has."""
+    found = False
+    with os.scandir(place) as entries:
+        for entry, _ in zip(entries, range(_MOST_NAMES), strict=False):
+            if entry.name == RUN_FILE:
+                return False
+            found = found or _is_sure(entry)
+    return found
+
+
+def _is_sure(entry: os.DirEntry[str]) -> bool:
+    folder = entry.is_dir(follow_symlinks=False)
+    if not folder and not entry.is_file(follow_symlinks=False):
+        return False
+    name = entry_name(entry.name, folder=folder)
+    if name is None or not name.sure:
+        return False
+    return folder or entry.name.lower().endswith((*WEIGHTS, ".json")) or name.temporary

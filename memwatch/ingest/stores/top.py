@@ -1,0 +1,94 @@
+"""The entries of a store: one name each, or the parts of one checkpoint beside each other."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from memwatch.ingest.stores.names import EntryName, entry_name, shard_of
+from memwatch.ingest.stores.walk import Found, TooMuchError, Walk
+
+
+class Named(NamedTuple):
+    """One checkpoint by its name, not yet measured."""
+
+    id: str
+    """Its name; bytes that are no UTF-8 stand as `\\udc..`, so that it can be kept and sent."""
+    name: EntryName
+    folder: bool
+    entries: list[os.DirEntry[str]]
+
+
+class Top(NamedTuple):
+    """What a store lists."""
+
+    named: list[Named]
+    cut: bool
+    """There is more than could be listed."""
+
+
+class Entry(NamedTuple):
+    """One checkpoint, measured."""
+
+    id: str
+    name: EntryName
+    folder: bool
+    names: tuple[str, ...]
+    """As the directory has them."""
+    found: Found
+
+
+def list_top(walk: Walk) -> Top:
+    """Return the names that are checkpoints; links and everything else are left out."""
+    named: dict[str, Named] = {}
+    try:
+        for entry in walk.top():
+            one = _named(entry)
+            if one is None:
+                continue
+            if one.id in named:
+                named[one.id].entries.extend(one.entries)
+            else:
+                named[one.id] = one
+    except TooMuchError:
+        return Top(list(named.values()), cut=True)
+    return Top(list(named.values()), cut=False)
+
+
+def measure(walk: Walk, named: list[Named]) -> tuple[list[Entry], bool]:
+    """Return what is there, the newest first, and whether the bound let all be measured."""
+    measured: list[Entry] = []
+    for one in sorted(named, key=_changed_ns, reverse=True):
+        try:
+            found = walk.measure(one.entries)
+        except TooMuchError:
+            return measured, False
+        if found is not None:
+            names = tuple(entry.name for entry in one.entries)
+            measured.append(Entry(one.id, one.name, one.folder, names, found))
+    return measured, True
+
+
+def _named(entry: os.DirEntry[str]) -> Named | None:
+    try:
+        folder = entry.is_dir(follow_symlinks=False)
+        if not folder and not entry.is_file(follow_symlinks=False):
+            return None
+    except OSError:
+        return None
+    shard = None if folder else shard_of(entry.name)
+    one = shard.whole if shard else entry.name
+    name = entry_name(one, folder=folder)
+    return None if name is None else Named(sayable(one), name, folder, [entry])
+
+
+def sayable(name: str) -> str:
+    """Return a name of a file as text that can be encoded."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _changed_ns(one: Named) -> int:
+    try:
+        return max(entry.stat(follow_symlinks=False).st_mtime_ns for entry in one.entries)
+    except OSError:
+        return 0
