@@ -79,6 +79,8 @@ class Actuator(Protocol):
 class Reach(Actuator, Protocol):
     """An actuator as a guard holds it: there is one guard at a time that acts on a run."""
 
+    no_commands: str
+    """Why nothing at all can be asked for; empty where something can."""
     ops: Mapping[str, Any]
     """Replaced when the agent began again and offers others."""
     epoch: int

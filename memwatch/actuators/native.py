@@ -54,6 +54,7 @@ class NativeActuator:
         self._spool = Spool(self._folder)
         self._keeper = HoldKeeper(self._folder, clock, self._refusal)
         self._lock = threading.RLock()
+        self.no_commands = ""
         self.ops = ops
         """Replaced when the agent began again and offers others."""
         self.epoch = 0

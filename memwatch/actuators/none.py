@@ -18,7 +18,7 @@ class NoActuator:
     name = "none"
 
     def __init__(self, why: str) -> None:
-        self._why = why
+        self.no_commands = why
         self.ops: Mapping[str, Any] = {}
         self.epoch = 0
         self.engine_lease_us = LEASE_US
@@ -44,12 +44,12 @@ class NoActuator:
 
     def offers(self) -> Mapping[str, Offer]:
         """Return all operations, none of which can be asked for."""
-        refused = Offer(guarantee="–", why_not=self._why)
+        refused = Offer(guarantee="–", why_not=self.no_commands)
         return dict.fromkeys((*JOBS, *HOLDS, *RELEASES), refused)
 
     def begin(self, *_: object) -> NoReturn:
         """Refuse."""
-        raise MemwatchError(self._why)
+        raise MemwatchError(self.no_commands)
 
     def answer(self, _: str) -> Answer | None:
         """Nothing was begun."""

@@ -45,10 +45,12 @@ def run(words: list[str]) -> int:
     """Ask, wait, print; returns 1 when it was not done."""
     options = _parser().parse_args(words)
     attachment = Attachment(resolve(options.target))
-    if needs_name(options):
+    if needs_name(options) and not attachment.no_commands:
         options.yes = _typed_name(attachment, options)
     command = request(options, SystemClock().wall_us(), _waiting_plan(options, attachment))
-    if _is_there(attachment):
+    if attachment.no_commands:
+        known = refused(command, attachment.no_commands)
+    elif _is_there(attachment):
         known = ask(attachment, command, options.wait)
     else:
         known = refused(command, "the agent is not running: nothing was asked")

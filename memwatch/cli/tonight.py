@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memwatch.cli.asking import ask, status_of
-from memwatch.cli.nightly import Check, NightFacts, judge
+from memwatch.cli.nightly import judge
+from memwatch.cli.nightly_facts import Check, NightFacts
 from memwatch.config.load import named_profile
 from memwatch.config.locations import run_home
 from memwatch.config.policy import Action, Policy
@@ -95,6 +96,8 @@ def _facts(attachment: Attachment, opened: OpenedRun) -> NightFacts:
         dry_runs=dry_runs,
         untried=untried,
         reserve_bytes=_reserve_bytes(run_home(attachment.key)),
+        source=opened.source,
+        no_commands=attachment.no_commands,
     )
 
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from memwatch.cli.nightly import Check, NightFacts, judge
+from memwatch.cli.nightly import judge
+from memwatch.cli.nightly_facts import Check, NightFacts
 from memwatch.config.policy import Policy
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.command import CommandInfo

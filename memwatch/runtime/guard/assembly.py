@@ -27,6 +27,7 @@ from memwatch.runtime.guard.authority import Authority
 from memwatch.runtime.guard.budget import SelfLimits
 from memwatch.runtime.guard.clerk import Clerk
 from memwatch.runtime.guard.controls import Controls
+from memwatch.runtime.guard.estimates import Estimates
 from memwatch.runtime.guard.heartbeat import Heartbeat
 from memwatch.runtime.guard.history import History
 from memwatch.runtime.guard.ingest_loop import IngestLoop
@@ -43,6 +44,7 @@ from memwatch.runtime.guard.store_watch import StoreWatch
 from memwatch.runtime.guard.upkeep import Upkeep
 from memwatch.runtime.guard.warden import Warden
 from memwatch.runtime.guard.wishes import Wishes
+from memwatch.runtime.runs.host_file import HostFile
 from memwatch.runtime.runs.meta_file import MetaFile
 from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.ring import Ring
@@ -90,6 +92,7 @@ class Parts:
             else StoreWatch(path, foreign, own, self.ring, self.recorder, news)
         )
         self.probe = ProbeLoop(path, home, self.profile, self.ring, self.recorder, clock)
+        self.rates = DiskRates(path, memwatch_home(), clock)
         self.actuator: Reach = (
             NativeActuator(path, manifest.run_id, manifest.ops, clock)
             if foreign is None
@@ -112,6 +115,9 @@ class Parts:
         self.warden = Warden(self.portrait.facts, self.recorder, clock, boot_id())
         limits = SelfLimits(self.settings.own, self.history.historian, self.ring)
         self.upkeep = Upkeep(self.recorder, clock, controls, self.reserve, limits)
+        self.estimates = Estimates(
+            home, HostFile(memwatch_home()), manifest.agent, self.ring, self.recorder, clock
+        )
         self.meta = MetaFile(home, run_key, clock)
         self.clerk = Clerk(self.ring, self.ledger, self.meta)
         self.builder = SnapshotBuilder(self.run, self.profile, self.ring, clock)
@@ -168,9 +174,11 @@ class Parts:
         self.warden.shout = self.notifier.shout
         self.upkeep.level = lambda: self.warden.level
         self.wishes.waiting_plan = lambda: self.warden.waiting_plan
-        self.clerk.upkeep = self.upkeep.look
+        self.clerk.upkeep = self._keep_up
+        self.estimates.drilled = lambda: self.probe.past
+        self.portrait.known = self.estimates.known
         self.clerk.alive = lambda: self.probe.alive is not False
-        for part in (self.leaving, self.warden, self.upkeep, self.notifier):
+        for part in (self.leaving, self.warden, self.upkeep, self.notifier, self.estimates):
             part.tell = self.told
         if self.heartbeat:
             self.heartbeat.tell = self.told
@@ -184,7 +192,11 @@ class Parts:
 
     def _set_mode(self, command: Command) -> str:
         """Carry out `engine.mode`; returns why not, or nothing."""
-        return self.foreign.no_commands if self.foreign else self.upkeep.set_mode(command)
+        return self.actuator.no_commands or self.upkeep.set_mode(command)
+
+    def _keep_up(self) -> None:
+        self.upkeep.look()
+        self.estimates.look(self.clerk.newest)
 
     def _profile(self, name: str) -> Profile:
         """Return the profile that a run names, or the native one."""

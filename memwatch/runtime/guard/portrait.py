@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from memwatch.config.policy import Policy
+from memwatch.config.policy import CrashBudget, Policy
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import EngineInfo, Hold
@@ -15,8 +16,10 @@ from memwatch.engine.facts import Facts, Now
 from memwatch.runtime.guard.controls import Controls
 from memwatch.runtime.guard.engine_facts import Circumstances, FactsBuilder
 from memwatch.runtime.guard.warden import Warden
+from memwatch.runtime.views.checkpoint_view import CheckpointView
 from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.limits_view import limits_of
+from memwatch.runtime.views.recovery_view import Known, RecoveryView
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.run_view import RunView
 
@@ -52,6 +55,10 @@ class Portrait:
         self._probe = controls.probe
         self._wishes = controls.wishes
         self._facts = FactsBuilder(profile, ring)
+        checkpoints = CheckpointView(ring, profile.checkpoints, profile.lights)
+        self._recovery = RecoveryView(ring, checkpoints, clock)
+        self.known: Callable[[CrashBudget], Known] = lambda budget: Known(budget=budget)
+        """What an estimate of a recovery needs besides the ring."""
         self.seen = Seen()
         """For viewers: the tick itself reads no file."""
 
@@ -87,6 +94,7 @@ class Portrait:
             manifest, machine = self.run.run.manifest, self._probe.limits
             limits = limits_of(self._profile, self._ring, manifest, machine, policy)
             disk = self._ring.disk
+            recovery = self._recovery.facts(self.known(policy.budget), at_us)
         space = Disk()
         if disk is not None:
             space = Disk(total_bytes=disk.total_bytes, free_bytes=disk.free_bytes)
@@ -106,6 +114,7 @@ class Portrait:
             declined=self._wishes.declined,
             released_m_us=self._wishes.released_m_us,
             reset_m_us=self._wishes.reset_m_us,
+            recovery=recovery,
         )
         return self._facts.build(known, at_us), policy
 
@@ -145,7 +154,9 @@ class Portrait:
 
     def _will(self, allow: frozenset[str]) -> str:
         """Say in one line whether the engine acts, and at which levels."""
-        authority = self._authority
+        authority, no_commands = self._authority, self._actuator.no_commands
+        if no_commands:
+            return f"WILL NOT ACT ({no_commands})"
         if self._probe.alive is False:
             return "WILL NOT ACT (the agent is not running)"
         if authority.mode != "act":

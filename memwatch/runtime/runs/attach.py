@@ -40,6 +40,8 @@ class Attachment:
         self.path = opened.path
         self.run_id = opened.manifest.run_id
         self.key = run_key(opened.path, self.run_id)
+        self.no_commands = opened.foreign.no_commands if opened.foreign else ""
+        """Why nothing can be asked of what writes it; empty where it can."""
         self._log_from = 0
         self._viewer, self._view_only = "", False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,9 +11,10 @@ import msgspec
 from memwatch.config.locations import home
 from memwatch.domain.errors import SessionError, TargetError
 from memwatch.domain.snapshot import PAST
+from memwatch.host.holders import holders
 from memwatch.host.lock import holder
 from memwatch.host.process import is_alive
-from memwatch.ingest.open_run import open_run
+from memwatch.ingest.open_run import OpenedRun, open_run
 from memwatch.runtime.protocol.numbers import GuardSilentError
 from memwatch.runtime.protocol.thin_client import status_json
 from memwatch.runtime.runs.meta import Meta, read_meta
@@ -95,7 +97,14 @@ def _unwatched_state(meta: Meta) -> str:
         opened = open_run(Path(meta.path))
     except TargetError:
         return meta.state if meta.ended_us is not None else GONE
-    writer = writer_of(opened.path, opened.manifest)
-    if writer is not None and is_alive(writer):
+    if _is_written(opened):
         return UNWATCHED
     return meta.state if meta.ended_us is not None else NOT_RUNNING
+
+
+def _is_written(opened: OpenedRun) -> bool:
+    """Say whether its writer lives: a foreign one is known by a file that it holds open there."""
+    if opened.foreign is not None:
+        return any(one.writing for one in holders((os.fspath(opened.path),)))
+    writer = writer_of(opened.path, opened.manifest)
+    return writer is not None and is_alive(writer)
