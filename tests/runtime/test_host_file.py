@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memwatch.domain.recovery import DiskRate
 from memwatch.host.lock import FileLock, LockHeldError
-from memwatch.runtime.runs.host_file import HOST_FILE, HOST_LOCK, HostFile, device_of
+from memwatch.runtime.runs.host_file import HOST_FILE, HOST_LOCK, HostFile, device_below
 from tests.faults.failing_files import FailingFiles
 
 RATE = DiskRate(read_bytes_per_s=4e8, write_bytes_per_s=2e8, t_us=5, how="measured")
@@ -105,6 +105,15 @@ def test_a_full_disk_leaves_the_old_one(tmp_path: Path, call: str) -> None:
     assert HostFile(tmp_path).disk("8:1") is None
 
 
-def test_a_device_is_named_by_its_numbers(tmp_path: Path) -> None:
+def test_what_lies_below_a_path(tmp_path: Path) -> None:
     device = tmp_path.stat().st_dev
-    assert device_of(tmp_path) == f"{os.major(device)}:{os.minor(device)}"
+    name = f"{os.major(device)}:{os.minor(device)}"
+    assert device_below(tmp_path) == name
+    assert device_below(tmp_path / "none") is None
+    host = HostFile(tmp_path)
+    assert host.disk_of(tmp_path) is None
+    host.remember_disk(name, DiskRate(t_us=6, how="could not be measured"))
+    assert host.disk_of(tmp_path) is None
+    host.remember_disk(name, RATE)
+    assert host.disk_of(tmp_path) == RATE
+    assert host.disk_of(tmp_path / "none") is None

@@ -27,6 +27,7 @@ from memwatch.runtime.guard.authority import Authority
 from memwatch.runtime.guard.budget import SelfLimits
 from memwatch.runtime.guard.clerk import Clerk
 from memwatch.runtime.guard.controls import Controls
+from memwatch.runtime.guard.disk_rates import DiskRates
 from memwatch.runtime.guard.estimates import Estimates
 from memwatch.runtime.guard.heartbeat import Heartbeat
 from memwatch.runtime.guard.history import History
@@ -176,6 +177,12 @@ class Parts:
         self.wishes.waiting_plan = lambda: self.warden.waiting_plan
         self.clerk.upkeep = self._keep_up
         self.estimates.drilled = lambda: self.probe.past
+        self.estimates.rate = lambda: self.rates.rate
+        self.rates.level = lambda: self.warden.level
+        self.rates.pressure = lambda: self.probe.pressure
+        self.rates.reserve_bytes = lambda: self.policy.book.base.disk_reserve_bytes
+        self.rates.say = self.upkeep.note
+        self.probe.on_slow_look = lambda: self.rates.look(self.ring.on_disk)
         self.portrait.known = self.estimates.known
         self.clerk.alive = lambda: self.probe.alive is not False
         for part in (self.leaving, self.warden, self.upkeep, self.notifier, self.estimates):

@@ -21,7 +21,7 @@ from memwatch.host.disk_rate import MOST_BYTES, measure, measure_reading
 from memwatch.host.lock import LockHeldError
 from memwatch.host.pressure import io_pressure
 from memwatch.ingest.checkpoint_scan import OnDisk
-from memwatch.runtime.runs.host_file import HostFile, device_of
+from memwatch.runtime.runs.host_file import HostFile, device_below, useful
 from memwatch.wal.segment import CHECKPOINT_DIR, full_name
 
 _DAY_US: Final = 86_400_000_000
@@ -31,7 +31,7 @@ _ROOM_TIMES: Final = 10
 _MOST_IO_SOME: Final = 10.0
 _MOST_MEMORY_SOME: Final = 10.0
 """Percent of the last 10 s that somebody waited: above, it is their time, and a wrong figure."""
-_STAT_S: Final = 2.0
+_DEADLINE_S: Final = 2.0
 
 
 class DiskRates:
@@ -61,14 +61,9 @@ class DiskRates:
         self.say: Callable[[str], None] = lambda _: None
         """Told what a person should know."""
 
-    def of(self, path: Path) -> DiskRate | None:
-        """Return what is known of the device below a path, None where that is nothing."""
-        device = ask(f"device of {path}", lambda: device_of(path), _STAT_S)
-        return _useful(self.host.disk(device)) if device is not None else None
-
     def look(self, on_disk: OnDisk | None) -> bool:
         """Measure when it is due and nothing speaks against it; True when there is a new rate."""
-        device = ask(f"device of {self._run_dir}", lambda: device_of(self._run_dir), _STAT_S)
+        device = device_below(self._run_dir)
         if device is None:
             return False
         known, before = self.host.disk(device) or self._unkept, self.rate
@@ -76,7 +71,7 @@ class DiskRates:
             self._due_us = self._clock.boot_us() + _DAY_US
             known = self._measured(device, on_disk)
             self._remember(device, known)
-        self.rate = _useful(known)
+        self.rate = useful(known)
         return self.rate != before
 
     def _is_fresh(self, known: DiskRate | None) -> bool:
@@ -90,14 +85,14 @@ class DiskRates:
             return False
         if io_some is not None and io_some >= _MOST_IO_SOME:
             return False
-        room = ask(f"room of {self._home}", lambda: os.statvfs(self._home), _STAT_S)
+        room = ask(f"room of {self._home}", lambda: os.statvfs(self._home), _DEADLINE_S)
         needed = self.reserve_bytes() + _ROOM_TIMES * MOST_BYTES
         return room is not None and room.f_bavail * room.f_frsize >= needed
 
     def _measured(self, device: str, on_disk: OnDisk | None) -> DiskRate:
         """Return the rates, or that there are none: then nobody tries again the whole day."""
         found = None
-        if ask(f"device of {self._home}", lambda: device_of(self._home), _STAT_S) == device:
+        if device_below(self._home) == device:
             found = measure(self._home, self._clock, self._files)
         if found is None or found.read_bytes_per_s is None:
             found = self._by_checkpoint(on_disk) or found
@@ -108,7 +103,7 @@ class DiskRates:
         if not whole:
             return None
         folder = self._run_dir / CHECKPOINT_DIR / full_name(max(whole))
-        sizes = ask(f"files of {folder}", lambda: list(_files(folder)), _STAT_S)
+        sizes = ask(f"files of {folder}", lambda: list(_files(folder)), _DEADLINE_S)
         return measure_reading(max(sizes)[1], self._clock) if sizes else None
 
     def _remember(self, device: str, rate: DiskRate) -> None:
@@ -126,9 +121,3 @@ def _files(folder: Path) -> Iterator[tuple[int, Path]]:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 yield entry.stat(follow_symlinks=False).st_size, Path(entry.path)
-
-
-def _useful(rate: DiskRate | None) -> DiskRate | None:
-    """Return a rate that says anything."""
-    nothing = rate is None or rate.read_bytes_per_s is rate.write_bytes_per_s is None
-    return None if nothing else rate

@@ -87,6 +87,8 @@ class ProbeLoop:
         self.limit: Limit | None = None
         """The binding limit, written beside each sample."""
         self.on_news: Callable[[], None] = lambda: None
+        self.on_slow_look: Callable[[], bool] = lambda: False
+        """Called after each slow look, on its thread; returns whether snapshots are out of date."""
         self.on_failure: Callable[[str], None] = lambda _: None
         """Told why this loop failed; it goes on."""
 
@@ -195,6 +197,8 @@ class ProbeLoop:
             self._look_at_checkpoints()
         if (past := self._recoveries.look()) is not None:
             self.past = past
+            self._ring.touch()
+        if self.on_slow_look():
             self._ring.touch()
         self.own = self._own()
 

@@ -58,7 +58,7 @@ class Upkeep:
         told = self._actuator.keep(m_us)
         self._authority.rival = not self._actuator.alone
         for text in (*told, *self._authority.look()):
-            self._write("process", {"text": inert(text, 200), "severity": "notice"})
+            self.note(text)
             self.on_news()
         self._took_over(self._policy.look(m_us))
         self._set_lease()
@@ -84,7 +84,11 @@ class Upkeep:
             self._write("policy", error)
         rival = ("another guard acts on this run: this one does not",) if authority.rival else ()
         for note in (*rival, *book.notes):
-            self._write("process", {"text": inert(note, 200), "severity": "notice"})
+            self.note(note)
+
+    def note(self, text: str) -> None:
+        """Write down what a person should know; from any thread."""
+        self._write("process", {"text": inert(text, 200), "severity": "notice"})
 
     # -- what people ask -----------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import msgspec
 
 from memwatch.agent.files import SYSTEM_FILES, Files
 from memwatch.domain.recovery import DiskRate
+from memwatch.host.deadline import ask
 from memwatch.host.lock import FileLock
 from memwatch.runtime.runs.target import read_json
 
@@ -26,6 +27,7 @@ HOST_FILE = "host.json"
 HOST_LOCK = "host.lock"
 _FORMAT = 1
 _MOST_DISKS = 64
+_DEADLINE_S = 2.0
 
 
 class HostFile:
@@ -41,8 +43,13 @@ class HostFile:
         return self._path.exists() and self._known() is None
 
     def disk(self, device: str) -> DiskRate | None:
-        """Return what was measured of a device (`device_of`), None where nothing was."""
+        """Return what was measured of a device (`device_below`), None where nothing was."""
         return _rate(self._part("disks").get(device))
+
+    def disk_of(self, path: Path) -> DiskRate | None:
+        """Return what is known of the device that a path lies on; None where that is nothing."""
+        device = device_below(path)
+        return useful(self.disk(device)) if device is not None else None
 
     def costs(self, what: str = "native") -> Any:
         """Return what `change_costs` made, as plain JSON; None before."""
@@ -81,10 +88,16 @@ class HostFile:
             self._files.replace(self._path, msgspec.json.encode(known), mode=0o600)
 
 
-def device_of(path: Path) -> str:
-    """Return the device that a path lies on, as `major:minor`; raises OSError."""
-    device = path.stat().st_dev
-    return f"{os.major(device)}:{os.minor(device)}"
+def device_below(path: Path) -> str | None:
+    """Return the device that a path lies on, as `major:minor`; None where that does not answer."""
+    device = ask(f"device of {path}", lambda: path.stat().st_dev, _DEADLINE_S)
+    return None if device is None else f"{os.major(device)}:{os.minor(device)}"
+
+
+def useful(rate: DiskRate | None) -> DiskRate | None:
+    """Return a rate that says anything, else None."""
+    nothing = rate is None or rate.read_bytes_per_s is rate.write_bytes_per_s is None
+    return None if nothing else rate
 
 
 def _part_of(known: dict[str, Any], name: str) -> dict[str, Any]:
