@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from math import exp, isfinite, log
 from typing import Final, Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -117,6 +118,14 @@ def shared(costs: Costs, host: Costs | None) -> Costs:
     )
 
 
+def costs_of(kept: object) -> Costs | None:
+    """Return costs as the machine's file has them; None for what is none."""
+    try:
+        return msgspec.convert(kept, Costs)
+    except msgspec.ValidationError:
+        return None
+
+
 def sample_of(past: PastRecovery) -> Sample:
     """Return what a recovery teaches; what lay between its terms is counted to `read`.
 
@@ -186,4 +195,8 @@ def _newest(starts: Sequence[StartSeen]) -> tuple[StartSeen, ...]:
 
 
 def _is_sound(sample: Sample) -> bool:
-    return all(isfinite(seconds) and seconds >= 0 for seconds in sample.seconds.values())
+    """Whether it can be reckoned with: the machine's file may hold anything."""
+    work = (getattr(sample.work, name) for name in Work.__struct_fields__)
+    return all(isfinite(seconds) and seconds >= 0 for seconds in sample.seconds.values()) and all(
+        amount >= 0 for amount in work
+    )

@@ -20,7 +20,7 @@ from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Hold, Pressure
 from memwatch.domain.level import EngineMode
 from memwatch.domain.snapshot import Disk, Limits, RunState
-from memwatch.engine.facts import CheckpointFacts, Facts, ResourceFacts
+from memwatch.engine.facts import CheckpointFacts, Facts, RecoveryFacts, ResourceFacts
 from memwatch.runtime.views.resource_view import ResourceView
 from memwatch.runtime.views.ring import Ring
 
@@ -47,6 +47,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     declined: frozenset[str] = frozenset()
     released_m_us: int | None = None
     reset_m_us: int | None = None
+    recovery: RecoveryFacts = RecoveryFacts()
 
 
 class FactsBuilder:
@@ -79,6 +80,7 @@ class FactsBuilder:
             resources=tuple(one for one in found if one is not None),
             pressure=known.pressure,
             checkpoint=self._checkpoint(),
+            recovery=known.recovery,
             sample_period_s=known.period_s,
             commands=known.commands,
             holds=known.holds,

@@ -140,6 +140,8 @@ class Guard:
         parts.ledger.restore(known.requests)
         parts.authority.restore(known.modes)
         parts.leaving.restore(known.told)
+        parts.estimates.restore(known.estimates)
+        parts.estimates.begin()
         parts.leaving.start()
         parts.notifier.restore(known.told)
         trouble = [*parts.trouble, parts.warden.restore(known.state, known.told)]
@@ -223,6 +225,7 @@ class Guard:
     def _facts(self) -> GuardFacts:
         parts, since = self._parts, self._trouble()
         at = parts.warden.standing
+        known = parts.estimates.known(parts.portrait.policy.budget)
         return GuardFacts(
             guard=GuardInfo(
                 engine=parts.authority.mode,
@@ -241,7 +244,9 @@ class Guard:
             position=parts.ingest.position,
             commands=tuple(parts.ledger.commands().values()),
             older_experiments=parts.history.older_experiments,
-            past=parts.probe.past,
+            past=known.past,
+            costs=known.costs,
+            disk_rate=known.disk,
             alive=parts.probe.alive,
             declared=parts.portrait.seen.declared,
             policy=parts.portrait.policy,

@@ -22,7 +22,7 @@ written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`), as is what a
 engine do, and what the engine remembers."""
 _TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap", "guard.begin"})
 _ENGINE = frozenset({"engine.state", "engine.mode"})
-_KEPT = _TOLD | _ENGINE | {"intervention"}
+_KEPT = _TOLD | _ENGINE | {"intervention", "estimate"}
 
 
 class Recollection(Struct):
@@ -38,6 +38,8 @@ class Recollection(Struct):
     """Records of requests, in order."""
     told: list[Record] = []
     """What alerts and viewers were told of, in order."""
+    estimates: list[Record] = []
+    """What a crash would have cost, in order."""
 
 
 def recollect(wal_dir: Path, now_us: int) -> Recollection:
@@ -87,4 +89,5 @@ def _put_together(records: list[Record], now_us: int) -> Recollection:
         epoch=max((record.number("epoch") or 0 for record in of("guard.begin")), default=0),
         requests=[record for record in of("intervention") if record.t_us >= since_us],
         told=[record for record in records if record.kind in _TOLD],
+        estimates=of("estimate"),
     )

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from memwatch.analytics.recovery.costs import costs_of
 from memwatch.config.load import named_profile
+from memwatch.config.locations import home as memwatch_home
 from memwatch.config.locations import run_home
 from memwatch.config.policy_load import usable_policy
 from memwatch.domain.clock import Clock, SystemClock
@@ -22,6 +24,7 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.open_run import open_run
 from memwatch.ingest.probe import TreeProbe
 from memwatch.ingest.tailer import LogTailer
+from memwatch.runtime.runs.host_file import HostFile, device_below, useful
 from memwatch.runtime.runs.recovery_file import read_recoveries
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
 from memwatch.runtime.runs.writer import first_of, writer_of
@@ -92,11 +95,14 @@ class Look:
         book, error = usable_policy(
             self.profile, run_dir=self.opened.path, run_home=run_home(self._key)
         )
+        shared, device = HostFile(memwatch_home()), device_below(self.opened.path)
         facts = GuardFacts(
             guard=guard,
             limits=limits,
             watch="polling",
             past=read_recoveries(run_home(self._key)),
+            costs=costs_of(shared.costs()),
+            disk_rate=useful(shared.disk(device)) if device else None,
             alive=alive,
             policy=book.of(self.ring.state.phase),
             policy_source=book.origin,

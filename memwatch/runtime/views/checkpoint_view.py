@@ -1,8 +1,6 @@
-"""Checkpoints and the raw figures of a recovery: as the log tells them and the disk holds them."""
+"""Checkpoints: as the log tells them and the disk holds them, and what a recovery would start from."""
 
 from __future__ import annotations
-
-from statistics import fmean
 
 from msgspec.structs import replace
 
@@ -34,7 +32,6 @@ from memwatch.domain.checkpoints import (
 )
 from memwatch.domain.policy import Cadence
 from memwatch.domain.record import figure
-from memwatch.domain.recovery import PastRecovery, Recovery
 from memwatch.domain.snapshot import PAST, RunInfo
 from memwatch.ingest.blob_scan import Blobs
 from memwatch.ingest.checkpoint_scan import FullOnDisk
@@ -71,6 +68,7 @@ class CheckpointView:
         self._grace = lights.checkpoint_grace
         self._reserve_bytes = lights.disk_critical_bytes
         self._over = False
+        self._chain: tuple[int, int, Chained] | None = None
         self._judged: tuple[tuple[object, ...], CheckpointStats, Bloat] | None = None
         self._store: tuple[StoreLook, Judged] | None = None
         self.cadence = cadence
@@ -105,7 +103,10 @@ class CheckpointView:
 
     def chain(self) -> Chained:
         """Return what a recovery of a native run could start from now."""
-        return chain_of(self._ring.state.saved, self._ring.on_disk)
+        saved, disk = self._ring.state.saved, self._ring.on_disk
+        if self._chain is None or self._chain[:2] != (saved.changed, id(disk)):
+            self._chain = saved.changed, id(disk), chain_of(saved, disk)
+        return self._chain[2]
 
     def work(self) -> Work:
         """Return what a recovery would have to do now."""
@@ -132,26 +133,6 @@ class CheckpointView:
             log_bytes=ring.tail_bytes(chain.full.covers_lsn if chain.full else 0),
             tail_bytes=ring.tail_bytes(covered),
             tail_records=max(ring.state.last_lsn - covered, 0),
-        )
-
-    def recovery(self, now_at_us: int, drill: PastRecovery | None) -> Recovery:
-        """Return what a recovery would load and replay, and what it would have to do again."""
-        state, chain = self._ring.state, self.chain()
-        full, end = chain.full, chain.end
-        ends = state.recent_experiments
-        durations = [one.duration_us / 1e6 for one in ends if one.duration_us is not None]
-        since = end.at if end else state.start.at if state.start else None
-        covered = end.covers_lsn if end else 0
-        done = state.saved.experiments_since(end.at.lsn if end else 0)
-        return Recovery(
-            full_bytes=full.checkpoint.bytes if full else None,
-            delta_bytes=chain.deltas.bytes,
-            tail_bytes=self._ring.tail_bytes(covered),
-            tail_records=max(state.last_lsn - covered, 0),
-            at_risk_s=self._age_s(since, now_at_us) if since else None,
-            at_risk_experiments=done + self._in_progress(),
-            mean_experiment_s=fmean(durations) if durations else None,
-            drill=drill,
         )
 
     # -- a native run --------------------------------------------------------------------------
@@ -183,6 +164,7 @@ class CheckpointView:
             next_bytes=next_bytes(self._files(chain).bytes or None, stats.growth_bytes),
             incomplete=_named(known, "incomplete"),
             missing=chain.missing,
+            damaged=tuple(chain.damaged)[:NAMED],
             writing=_named(known, "begun"),
             count=saved.counts["committed"],
             stats=stats,
@@ -255,13 +237,6 @@ class CheckpointView:
     def _since(self, saved: Saved | None, began: int, run: RunInfo, now_at_us: int) -> Since:
         experiments = self._ring.state.saved.experiments_since(saved.at.lsn if saved else began)
         return Since(self._age_s(saved.at, now_at_us) if saved else run.uptime_s, experiments)
-
-    def _in_progress(self) -> int:
-        state = self._ring.state
-        ended = state.recent_experiments[-1].number if state.recent_experiments else None
-        return int(state.experiment is not None and state.experiment != ended)
-
-    # -- a store of another program ------------------------------------------------------------
 
     def _judged_store(self, look: StoreLook) -> Judged:
         if self._store is None or self._store[0] is not look:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from memwatch.analytics.recovery.costs import Costs
 from memwatch.config.policy import Policy
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Alert, EngineInfo, Hold, NotifyInfo, SinceLeft
 from memwatch.domain.level import Level
-from memwatch.domain.recovery import PastRecovery
+from memwatch.domain.recovery import DiskRate, PastRecovery
 from memwatch.domain.snapshot import GuardInfo, Limit
 from memwatch.wal.manifest import RunManifest
 
@@ -37,6 +38,10 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     """Experiments by status in segments that were dropped before this guard read them."""
     past: tuple[PastRecovery, ...] = ()
     """Drills and restarts of this run, newest first."""
+    costs: Costs | None = None
+    """What this machine keeps of recoveries of all runs."""
+    disk_rate: DiskRate | None = None
+    """Of the run's disk, as measured last."""
     alive: bool | None = None
     """The agent's process is there; None before it was first looked at."""
     declared: str | None = None
@@ -53,8 +58,3 @@ class GuardFacts(Struct, frozen=True, kw_only=True):
     alerts: tuple[Alert, ...] = ()
     notify: NotifyInfo | None = None
     since: SinceLeft | None = None
-
-    @property
-    def drill(self) -> PastRecovery | None:
-        """The newest recovery for practice; None before the first."""
-        return next((done for done in self.past if done.kind == "drill"), None)

@@ -18,6 +18,7 @@ from memwatch.runtime.views.checkpoint_view import CheckpointView, cadence_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts
 from memwatch.runtime.views.intervention_view import InterventionView
 from memwatch.runtime.views.limits_view import limits_of
+from memwatch.runtime.views.recovery_view import Known, RecoveryView
 from memwatch.runtime.views.resource_view import ResourceView
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.run_view import RunView
@@ -36,6 +37,7 @@ class SnapshotBuilder:
         self._measured = ResourceView(profile, ring)
         self._interventions = InterventionView(ring)
         self._checkpoints = CheckpointView(ring, profile.checkpoints, profile.lights)
+        self._recovery = RecoveryView(ring, self._checkpoints, clock)
 
     @property
     def run(self) -> RunFacts:
@@ -67,7 +69,8 @@ class SnapshotBuilder:
         self._checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
         settings = self._profile.lights
         checkpoints = self._checkpoints.checkpoints(run, now.at_us)
-        recovery = self._checkpoints.recovery(now.at_us, facts.drill)
+        known = _known(facts, self.run)
+        recovery = self._recovery.recovery(run, checkpoints, limits, known, now)
         progress = self._progress(facts, now.at_us)
         snapshot = Snapshot(
             seq=seq,
@@ -172,6 +175,16 @@ class SnapshotBuilder:
             watch="events" if facts.watch == "events" else "polling",
             watch_why=facts.watch_why,
         )
+
+
+def _known(facts: GuardFacts, run: RunFacts) -> Known:
+    return Known(
+        past=facts.past,
+        costs=facts.costs,
+        disk=facts.disk_rate,
+        budget=facts.policy.budget,
+        agent=run.manifest.agent,
+    )
 
 
 def _level(resource: Resource, facts: GuardFacts) -> Level:
