@@ -1,4 +1,4 @@
-"""Checkpoints: as the log tells them and the disk holds them, and what a recovery would start from."""
+"""Checkpoints: as the log tells them and the disk holds them; what a recovery would start from."""
 
 from __future__ import annotations
 
