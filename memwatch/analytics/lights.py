@@ -162,29 +162,35 @@ def _checkpoint_remark(checkpoints: Checkpoints) -> str:
 
 
 def missing_text(checkpoints: Checkpoints) -> str:
-    """Return which committed checkpoints are gone from the disk."""
+    """Return which committed checkpoints are gone from the disk, or are damaged there."""
+    gone = [name for name in checkpoints.missing if name not in checkpoints.damaged]
+    how = "missing on disk" if gone else "damaged on disk"
     full = any(name.startswith("full") for name in checkpoints.missing)
     if full or checkpoints.last_recoverable_full is None:
-        return "full is missing on disk"
+        return f"full is {how}"
     count = len(checkpoints.missing)
-    return f"{count} increment{'' if count == 1 else 's'} missing on disk"
+    return f"{count} increment{'' if count == 1 else 's'} {how}"
 
 
 def due_text(checkpoints: Checkpoints) -> str:
-    """Return when the next checkpoint is due: after experiments or a time, which comes first."""
+    """Return when the next checkpoint is due: after experiments or a time, which comes first.
+
+    By habit, where no cadence is told, after a time.
+    """
     in_s, of, done = (
         checkpoints.due_in_s,
         checkpoints.due_experiments,
         checkpoints.due_experiments_done,
     )
-    if in_s is None or of is None or done is None:
+    if in_s is None:
         return ""
     kind = "full" if checkpoints.next_kind == "full" else "next"
     if in_s <= -1:
         return f"late {duration_text(-in_s)}"
-    if in_s <= 0 or done >= of:
+    if in_s <= 0 or (of is not None and (done or 0) >= of):
         return f"{kind} due now"
-    return f"{kind} in {of - done} exp or {duration_text(max(round(in_s), 1))}"
+    soon = duration_text(max(round(in_s), 1))
+    return f"{kind} in {soon}" if of is None else f"{kind} in {of - (done or 0)} exp or {soon}"
 
 
 def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:

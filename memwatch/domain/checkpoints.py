@@ -127,7 +127,11 @@ class Checkpoints(Struct, frozen=True, kw_only=True):
     """The disk has room for two more full ones beside its reserve; None before the first."""
     incomplete: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    """Committed by the log, but not found on disk: the newest full one, increments behind it."""
+    """Committed by the log, but not found on disk, or not whole: the newest full one, increments
+    behind it."""
+    damaged: tuple[str, ...] = ()
+    """Those that lie there and are not what was committed; among them one that is not needed now,
+    as a newer one is whole."""
     writing: tuple[str, ...] = ()
     """Those that are being written now."""
     count: int = 0

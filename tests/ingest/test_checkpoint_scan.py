@@ -94,3 +94,28 @@ def test_a_manifest_cannot_name_files_elsewhere(run_dir: Path) -> None:
 
 def test_a_run_without_checkpoints_has_none(tmp_path: Path) -> None:
     assert look(tmp_path) == OnDisk(99)
+
+
+def test_what_the_manifest_tells_and_what_lies_there_are_counted(run_dir: Path) -> None:
+    found, full = look(run_dir), full_of(run_dir)
+    (seen,) = found.fulls.values()
+    own = sum(part.stat().st_size for part in full.iterdir())
+    (delta,) = (run_dir / CHECKPOINT_DIR).glob("delta-*")
+    assert (seen.bytes, seen.entries, seen.wrong) == (own, 1, "")
+    assert seen.state_bytes > 0
+    assert list(found.deltas.values()) == [delta.stat().st_size]
+    assert found.bytes == own + delta.stat().st_size
+
+
+def test_what_is_wrong_is_said(run_dir: Path) -> None:
+    full = full_of(run_dir)
+    size = (full / "recent.jsonl").stat().st_size
+    (full / "recent.jsonl").write_bytes(b"")
+    assert [one.wrong for one in look(run_dir).fulls.values()] == [
+        f"recent.jsonl has 0 of {size} B"
+    ]
+    (full / "recent.jsonl").unlink()
+    assert [one.wrong for one in look(run_dir).fulls.values()] == ["recent.jsonl is gone"]
+    (full / MANIFEST_FILE).unlink()
+    (seen,) = look(run_dir).fulls.values()
+    assert seen.wrong == "its manifest is gone or cannot be read"

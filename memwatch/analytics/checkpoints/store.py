@@ -109,6 +109,7 @@ def store_checkpoints(
         due_in_s=due.due_in_s if due else None,
         next_bytes=next_bytes(base.full.bytes if base.full else None, judged.stats.growth_bytes),
         incomplete=tuple(one.id for one in known if one.state == "incomplete")[-NAMED:],
+        damaged=tuple(one.id for one in known if one.state == "damaged")[-NAMED:],
         writing=tuple(one.id for one in known if one.state == "begun")[-NAMED:],
         count=look.count,
         stats=judged.stats,

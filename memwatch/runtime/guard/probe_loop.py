@@ -203,7 +203,8 @@ class ProbeLoop:
         self.own = self._own()
 
     def _look_at_checkpoints(self) -> None:
-        checkpoints = scan_checkpoints(self._run_dir, self._ring.state.last_lsn)
+        known_lsn, before = self._ring.state.last_lsn, self._ring.on_disk
+        checkpoints = scan_checkpoints(self._run_dir, known_lsn, before=before)
         if checkpoints is not None:
             self._ring.take_checkpoints(checkpoints)
 
