@@ -7,21 +7,25 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from memwatch.analytics.recovery.costs import costs_of, learn, shared
 from memwatch.analytics.recovery.estimate import comparable
 from memwatch.cli.status import read_status
-from memwatch.config.locations import lasting_environment, run_home
+from memwatch.config.locations import home, lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError
 from memwatch.domain.recovery import PastRecovery, Recovery
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, percent_text
+from memwatch.host.lock import LockHeldError
 from memwatch.ingest.open_run import open_run
+from memwatch.runtime.runs.host_file import HostFile
 from memwatch.runtime.runs.recovery_file import append_recovery
 from memwatch.runtime.runs.target import resolve, run_key
 
@@ -94,13 +98,18 @@ def _drilled(path: Path) -> Result:
 
 
 def _keep(path: Path, run_id: str, done: PastRecovery) -> str:
-    """Add the result to the recoveries of the run; returns why that could not be."""
+    """Add the result to the recoveries of the run, and to what they cost on this machine.
+
+    Returns why that could not be.
+    """
     if not run_id:
         return "no file of the run says which it is"
     try:
         append_recovery(run_home(run_key(path, run_id), create=True), done)
     except OSError as error:
         return inert(f"{error.strerror or error} ({error.filename})", 300)
+    with suppress(OSError, LockHeldError):  # then it teaches this run alone
+        HostFile(home()).change_costs(lambda kept: shared(learn((done,)), costs_of(kept)))
     return ""
 
 

@@ -45,7 +45,7 @@ def run(megabytes: int = MB) -> list[Row]:
     """Measure; the reference is the baseline's time, where a row has one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
-        _build(path, megabytes * 1_000_000)
+        build(path, megabytes * 1_000_000)
         taken: dict[str, list[dict[str, float]]] = {name: [] for name in _MEASURES}
         for _ in range(REPETITIONS):
             for name in _MEASURES:
@@ -65,7 +65,11 @@ def run(megabytes: int = MB) -> list[Row]:
     ]
 
 
-def _build(path: Path, size: int) -> None:
+def build(path: Path, size: int, chain_bytes: int | None = None) -> None:
+    """Make a run with values of so many bytes, saved, and a chain behind: half of it in increments.
+
+    Without `chain_bytes` one entry of twenty is changed.
+    """
     draw = random.Random(7)
     options = RunOptions(
         agent="bench", durability="os", keep={"recent": Keep(), "verified": Keep()}
@@ -74,12 +78,22 @@ def _build(path: Path, size: int) -> None:
         keys = list(_fill(made, draw, size))
         if not made.checkpoints.take("full").committed:
             raise RuntimeError("no full checkpoint")
-        changed = int(len(keys) * _CHAIN_SHARE)
+        quarter = int(size * _CHAIN_SHARE if chain_bytes is None else chain_bytes) // 4
         for part in range(4):
-            for key in draw.sample(keys, changed // 4):
-                made.tiers["recent"].put(key, _value(draw))
-            if part < 2 and not made.checkpoints.take("incremental").committed:
+            _change(made, draw, keys, quarter)
+            if quarter and part < 2 and not made.checkpoints.take("incremental").committed:
                 raise RuntimeError("no increment")
+
+
+def _change(made: Run, draw: random.Random, keys: list[str], size: int) -> None:
+    """Put values of so many bytes: of entries that are there, then of new ones."""
+    known = draw.sample(keys, len(keys))
+    written = 0
+    while written < size:
+        value = _value(draw)
+        key = known.pop() if known else f"late/{made.log.last_lsn}"
+        made.tiers["recent"].put(key, value)
+        written += len(msgspec.json.encode(value))
 
 
 def _fill(made: Run, draw: random.Random, size: int) -> Iterator[str]:

@@ -74,8 +74,38 @@ def test_json_has_stable_names(memwatch: Command, stage: Stage, dead: Path) -> N
     assert kept == {name: result[name] for name in kept}
     status = json.loads(memwatch("status", str(dead), "--json").stdout)
     assert status["recovery"]["drill"] == kept
+
+
+def test_each_drill_is_held_against_what_was_estimated_and_teaches_the_next(
+    memwatch: Command, stage: Stage, dead: Path
+) -> None:
+    estimated = re.compile(r"estimated \S+s \(\S+s–\S+s\), took \S+s: [+−±]\d+ %")
+    for _ in range(3):
+        assert estimated.fullmatch(memwatch("drill", str(dead)).stdout.splitlines()[-1])
+    result = json.loads(memwatch("drill", str(dead), "--json").stdout)
+    span = result["estimate"]
+    assert 0 < span["low"] < span["likely"] < span["high"] <= 2 * span["low"]
+    assert result["error_share"] == result["total_s"] / span["likely"] - 1
+    assert [drill["kind"] for drill in drills(stage)] == ["drill"] * 4
+    terms = json.loads(memwatch("status", str(dead), "--json").stdout)["recovery"]["terms"]
+    assert {term["basis"] for term in terms if term["name"] != "start"} == {"drilled"}
+
+
+def test_a_drill_teaches_what_other_runs_cost(
+    memwatch: Command, stage: Stage, dead: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    with Run.open(other, RunOptions(agent="tester")) as run:
+        fill(run)
+
+    def basis() -> dict[str, str]:
+        terms = json.loads(memwatch("status", str(other), "--json").stdout)["recovery"]["terms"]
+        return {term["name"]: term["basis"] for term in terms}
+
+    assert basis()["replay"] == "assumed"
     memwatch("drill", str(dead))
-    assert len(drills(stage)) == 2
+    assert basis()["replay"] == "drilled"
+    assert (stage.home / "host.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_live_run(memwatch: Command, stage: Stage) -> None:
