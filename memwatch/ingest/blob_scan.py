@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from itertools import islice
 from pathlib import Path
-from stat import S_ISREG
 
 from msgspec import Struct
 
@@ -49,11 +48,10 @@ def scan_blobs(folder: Path, before: Blobs = Blobs()) -> Blobs:  # noqa: B008 - 
 
 
 def _count(fd: int, changed_ns: int) -> Blobs:
-    sizes = count = 0
-    measured = 0
+    sizes = count = measured = 0
     with os.scandir(fd) as entries:
         for entry in islice(entries, _MOST_NAMES):
-            if entry.name.startswith("."):
+            if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
                 continue
             count += 1
             if measured < _MOST_SIZES and (size := _size(entry)) is not None:
@@ -65,7 +63,6 @@ def _count(fd: int, changed_ns: int) -> Blobs:
 
 def _size(entry: os.DirEntry[str]) -> int | None:
     try:
-        status = entry.stat(follow_symlinks=False)
+        return entry.stat(follow_symlinks=False).st_size
     except OSError:  # gone since it was listed
         return None
-    return status.st_size if S_ISREG(status.st_mode) else None
