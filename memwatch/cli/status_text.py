@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memwatch.cli.engine_text import hold_texts, mode_word, plan_text, plan_waits, will_text
+from memwatch.cli.store_text import is_store, store_head, store_rows
 from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, duration_text, local_time_text
 
@@ -45,12 +46,14 @@ def worst_word(status: Status) -> str:
 
 def status_text(status: Status) -> str:
     """Return a page of plain lines."""
-    run = status["run"]
+    run, store = status["run"], is_store(status)
+    process = f"pid {run['pid']}" if run["pid"] else "no process known"
+    over = "ended" if run["ended_us"] else inert(run["state"], 20)
     lines = [
-        f"{inert(run['id'], 60)}  {inert(run['agent'], 40)} pid {run['pid']}  "
+        f"{inert(run['id'], 60)}  {inert(run['agent'], 40)} {process}  "
         f"{_state(run)}  up {duration_text(run['uptime_s'])}",
-        *([f"ended: {inert(run['end_reason'], 100)}"] if run["end_reason"] else []),
-        _where(run),
+        *([f"{over}: {inert(run['end_reason'], 100)}"] if run["end_reason"] else []),
+        store_head(status) if store else _where(run),
         _guarded(status, inert(run["path"], 200), over=run["ended_us"] is not None),
         *_control(status),
         "",
@@ -60,16 +63,23 @@ def status_text(status: Status) -> str:
         f"{inert(light['meaning'], 100)}".rstrip()
         for light in status["lights"]
     ]
+    lines += ["", *(store_rows(status) if store else ()), *_figures(status)]
+    lines += ["", *_events(status), *_since(status)]
+    return "\n".join(lines)
+
+
+def _figures(status: Status) -> list[str]:
+    """Return tiers and memory with their growth; nothing where neither was measured."""
     windows = status["windows"]
     head = "".join(f"{'+/min ' + window:>14}" for window in windows)
-    lines += ["", f"{'':<12}{'now':>7}{'entries':>9}{head}"]
-    lines += [_row(tier["name"], tier["bytes"], tier, windows) for tier in status["tiers"]]
+    lines = [_row(tier["name"], tier["bytes"], tier, windows) for tier in status["tiers"]]
     for name in ("unaccounted", "memory"):
         resource = _resource(status, name)
         if resource:
             lines.append(_row(name, resource["used"], resource, windows))
-    lines += ["", *_events(status), *_since(status)]
-    return "\n".join(lines)
+    if not lines and is_store(status):
+        return []
+    return [f"{'':<12}{'now':>7}{'entries':>9}{head}", *lines]
 
 
 def _trouble(guard: Status) -> str:

@@ -31,7 +31,7 @@ def disk_sample(path: Path, clock: Clock, deadline_s: float = _DEADLINE_S) -> Di
 
 
 def directory_bytes(path: Path, deadline_s: float = _DEADLINE_S) -> int | None:
-    """Return the bytes that the files below `path` occupy on disk, links not followed.
+    """Return the bytes that a file, or the files below `path`, occupy on disk; no link is followed.
 
     None when the directory cannot be read or holds too much to be counted in time.
     """
@@ -40,7 +40,10 @@ def directory_bytes(path: Path, deadline_s: float = _DEADLINE_S) -> int | None:
 
 
 def _count(path: Path, until: float) -> int | None:
-    os.scandir(path).close()  # what cannot be read at all is no zero
+    try:
+        os.scandir(path).close()  # what cannot be read at all is no zero
+    except NotADirectoryError:
+        return path.lstat().st_blocks * 512
     total = 0
     seen: set[tuple[int, int]] = set()  # files with several names, counted once
     waiting = [os.fspath(path)]
