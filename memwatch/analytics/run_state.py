@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from memwatch.analytics.checkpoints.fold import CheckpointFold
+from memwatch.analytics.deed_fold import DeedFold
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.analytics.recovery.restarts import Restarts
 from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
@@ -40,6 +41,7 @@ class RunState:
         self.start: Start | None = None
         self.starts = 0
         self.restarts = Restarts()
+        self.deeds = DeedFold()
         self.end: End | None = None
         """When it belongs to the newest start."""
         self.mode: str | None = None
@@ -76,6 +78,8 @@ class RunState:
         handlers = _HANDLERS
         count, last = 0, None
         for record in records:
+            if record.kind == "run.begin" and last is not None:
+                self.deeds.ends(last)
             count += 1
             last = record
             handler = handlers.get(record.kind)
@@ -84,7 +88,10 @@ class RunState:
             elif record.kind not in KNOWN_KINDS:
                 self.unknown += 1
         self.records += count
-        if last is not None and last.lsn > self.last.lsn:
+        if last is None:
+            return
+        self.deeds.ends(last)
+        if last.lsn > self.last.lsn:
             self.last = Instant.of(last)
 
     @property
@@ -135,6 +142,7 @@ class RunState:
     def _run_begin(self, record: Record) -> None:
         self.starts += 1
         self.restarts.take(record)
+        self.deeds.take(record)
         if self._newer("start", record):
             self.start = Start(record)
             if record.lsn > self._at.get("end", 0):
@@ -153,7 +161,11 @@ class RunState:
         if record.lsn > self._at.get("start", 0) and self._newer("end", record):
             self.end = End(record)
 
+    def _deed(self, record: Record) -> None:
+        self.deeds.take(record)
+
     def _mode(self, record: Record) -> None:
+        self.deeds.take(record)
         if self._newer("mode", record):
             self.mode, self.mode_at = inert(record.text("mode"), 20), Instant.of(record)
 
@@ -174,6 +186,7 @@ class RunState:
 
     def _experiment_begin(self, record: Record) -> None:
         self._progress(record)
+        self.deeds.take(record)
         if self._newer("experiment", record):
             self.experiment = record.experiment
             self.experiment_title = inert(record.text("title"), 80)
@@ -214,6 +227,7 @@ class RunState:
         _insert(self.purges, Purge(record), _KEPT_PURGES)
 
     def _command(self, record: Record) -> None:
+        self.deeds.take(record)
         name = record.text("id")
         if name and self._newer(f"command {name}", record):
             detail = inert(record.text("detail"), 120)
@@ -285,4 +299,6 @@ _HANDLERS: dict[str, Callable[[RunState, Record], None]] = {
     "checkpoint.abort": RunState._checkpoint,
     "purge.end": RunState._purge_end,
     "command": RunState._command,
+    "context.compact": RunState._deed,
+    "retention": RunState._deed,
 }

@@ -19,6 +19,7 @@ _RISING = (
     ("lights.processes_warn", "lights.processes_act"),
     ("lights.step_watch_s", "lights.step_warn_s"),
     ("windows.growth_s[0]", "windows.growth_s[1]", "windows.growth_s[2]"),
+    ("windows.settle_s", "windows.late_s", "windows.rebound_s"),
 )
 """Each must be below the next: a level that comes before a milder one is never what is meant."""
 

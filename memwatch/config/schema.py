@@ -19,6 +19,14 @@ class Windows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     growth_s: tuple[float, float, float] = (60.0, 600.0, 86400.0)
     chart_s: float = 3600.0
+    before_s: float = 30.0
+    """Of usage before an intervention (metrics, "Interventions")."""
+    settle_s: float = 10.0
+    """So long after it the first look at what it did."""
+    late_s: float = 600.0
+    """The second look, at what freed its memory late."""
+    rebound_s: float = 3600.0
+    """So long it is watched whether usage comes back."""
 
 
 class Lights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

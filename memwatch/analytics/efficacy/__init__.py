@@ -10,7 +10,3 @@
 Pure: everything is on one axis of microseconds that does not run backwards. Nothing is said
 before it was measured, nor of a time in which nobody measured.
 """
-
-from memwatch.analytics.efficacy._old import Effect, measure
-
-__all__ = ["Effect", "measure"]

@@ -213,6 +213,10 @@ class Ring:
         """Return the samples of a resource on the boot axis."""
         return self._series.get(resource)
 
+    def resources(self, prefix: str) -> list[str]:
+        """Return the names of what has samples and begins so, in order."""
+        return sorted(name for name in self._series if name.startswith(prefix))
+
     def to_axis(self, t_us: int) -> int:
         """Translate a wall time to the boot axis."""
         return t_us - self._offset_us

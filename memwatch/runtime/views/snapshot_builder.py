@@ -12,7 +12,16 @@ from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.level import Level
-from memwatch.domain.snapshot import Disk, Limits, Processes, Progress, Resource, Snapshot, Source
+from memwatch.domain.snapshot import (
+    PAST,
+    Disk,
+    Limits,
+    Processes,
+    Progress,
+    Resource,
+    Snapshot,
+    Source,
+)
 from memwatch.engine.levels import level_of
 from memwatch.runtime.views.checkpoint_view import CheckpointView, cadence_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts
@@ -35,9 +44,10 @@ class SnapshotBuilder:
         self._ring = ring
         self._run = RunView(run, ring, clock, profile.lights.checkpoint_grace)
         self._measured = ResourceView(profile, ring)
-        self._interventions = InterventionView(ring)
-        self._checkpoints = CheckpointView(ring, profile.checkpoints, profile.lights)
-        self._recovery = RecoveryView(ring, self._checkpoints, clock)
+        self.interventions = InterventionView(ring, profile.windows)
+        """For all rows of it: a snapshot shows a few."""
+        self.checkpoints = CheckpointView(ring, profile.checkpoints, profile.lights)
+        self._recovery = RecoveryView(ring, self.checkpoints, clock)
 
     @property
     def run(self) -> RunFacts:
@@ -66,9 +76,9 @@ class SnapshotBuilder:
         )
         memory = next((one for one in resources if one.name == "memory"), None)
         space = next((one for one in resources if one.name == "disk"), None)
-        self._checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
+        self.checkpoints.cadence = cadence_of(self.run.manifest, self._profile.checkpoints)
         settings = self._profile.lights
-        checkpoints = self._checkpoints.checkpoints(run, now.at_us)
+        checkpoints = self.checkpoints.checkpoints(run, now.at_us)
         known = _known(facts, self.run)
         recovery = self._recovery.recovery(run, checkpoints, limits, known, now)
         progress = self._progress(facts, now.at_us)
@@ -90,7 +100,12 @@ class SnapshotBuilder:
             tiers=self._measured.tiers(limits, run.state, facts.levels or {}, now.at_us),
             checkpoints=checkpoints,
             recovery=recovery,
-            interventions=self._interventions.newest(now.at_us, facts.commands),
+            interventions=self.interventions.newest(
+                now.at_us,
+                facts.commands,
+                limits.binding.bytes if limits.binding else None,
+                over=run.state in PAST,
+            ),
             commands=facts.commands[-_COMMANDS_SHOWN:],
             disk=disk,
             processes=processes,

@@ -66,7 +66,7 @@ def test_what_else_happened_is_said_with_its_time_and_what_is_common_is_counted(
     ]
     assert confounders(100 * S, 103 * S, others, 12 * S, 30 * S) == [
         "purge recent 20s before",
-        "phase validation 1s after",
+        "phase validation 1.0s after",
         "limit 200M, was 300M meanwhile",
         "experiment ended ×2",
     ]

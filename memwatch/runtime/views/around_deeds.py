@@ -1,0 +1,157 @@
+"""What happened around a deed: other deeds, experiments, phases, pauses, limits."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from memwatch.analytics.efficacy.around import Tried, around
+from memwatch.analytics.efficacy.confounders import Happened, confounders
+from memwatch.analytics.efficacy.window import Spans
+from memwatch.domain.intervention import ExperimentsAround
+from memwatch.domain.units import bytes_text
+from memwatch.runtime.views.deed import Deed
+from memwatch.runtime.views.deed_watch import DeedWatch
+from memwatch.runtime.views.ring import Ring
+
+_RUNNING = "running"
+
+
+class AroundDeeds:
+    """Answers what else there was; asked under the ring's lock."""
+
+    def __init__(self, ring: Ring, spans: Spans) -> None:
+        self._ring = ring
+        self._spans = spans
+        self._limits: deque[tuple[int, int]] = deque(maxlen=16)
+        self._acted: dict[str, list[tuple[int, int, Deed]]] = {}
+
+    def mind_limit(self, now_us: int, limit_bytes: int | None) -> None:
+        """Note the binding limit of an instant."""
+        if limit_bytes and (not self._limits or self._limits[-1][1] != limit_bytes):
+            self._limits.append((now_us, limit_bytes))
+
+    def mind(self, deeds: Iterable[Deed]) -> None:
+        """Take all deeds that are known, to tell neighbours from each other."""
+        self._acted = {}
+        for order, deed in enumerate(deeds):
+            if deed.when is not None:
+                for resource in deed.acts_on:
+                    self._acted.setdefault(resource, []).append((deed.when.done_us, order, deed))
+        for acted in self._acted.values():
+            acted.sort(key=lambda one: one[:2])
+
+    # -- others on the same resource -----------------------------------------------------------
+
+    def voids(self, deed: Deed, resource: str) -> bool:
+        """Say whether another one changed the resource while this one was measured.
+
+        Of a series of purges by retention all is its own; and such are too small to hide what was
+        done about the process.
+        """
+        when = deed.when
+        if when is None or deed.kind == "routine":
+            return False
+        first, last = when.done_us - self._spans.before_us, when.done_us + self._spans.early[1]
+        of_tier = resource.startswith(("tier:", "tokens:"))
+        return any(
+            first <= at <= last and other.id != deed.id and (of_tier or other.kind != "routine")
+            for at, _, other in self._near(resource, first, last)
+        ) or (of_tier and self._routine_meanwhile(resource, first, last))
+
+    def next_us(self, deed: Deed, resource: str) -> int | None:
+        """Return when the next one began to change the resource, behind the first look."""
+        if deed.when is None:
+            return None
+        acted = self._acted.get(resource, [])
+        from_us = deed.when.done_us + self._spans.early[1]
+        for done_us, _, other in acted[bisect_left(acted, from_us, key=lambda one: one[0]) :]:
+            if other.id != deed.id and other.kind != "routine":
+                began_us = other.when.began_us if other.when else done_us
+                return max(began_us, from_us)
+        return None
+
+    def _near(self, resource: str, first: int, last: int) -> Iterator[tuple[int, int, Deed]]:
+        acted = self._acted.get(resource, [])
+        for one in acted[bisect_left(acted, first, key=lambda one: one[0]) :]:
+            if one[0] > last:
+                return
+            yield one
+
+    def _routine_meanwhile(self, resource: str, first: int, last: int) -> bool:
+        """Say whether a single purge of a series fell into a time."""
+        kind, _, tier = resource.partition(":")
+        return kind == "tier" and any(
+            purge.tier == tier
+            and purge.cause == "retention"
+            and first <= self._ring.axis_of(purge.at) <= last
+            for purge in self._ring.state.purges
+        )
+
+    # -- in words --------------------------------------------------------------------------------
+
+    def others(self, deed: Deed, watches: Iterable[DeedWatch]) -> list[str]:
+        """Return what else fell into the time in which a deed was measured."""
+        when = deed.when
+        if when is None:
+            return []
+        found = [*self._deeds(deed, watches), *self._work(), *self._changed_limits()]
+        found.sort(key=lambda one: one.at_us)
+        early_us = self._spans.early[1]
+        return confounders(when.began_us, when.done_us, found, early_us, self._spans.before_us)
+
+    def _deeds(self, deed: Deed, watches: Iterable[DeedWatch]) -> Iterator[Happened]:
+        for watch in watches:
+            other = watch.deed
+            if other.when is not None and other.id != deed.id:
+                yield Happened(other.when.done_us, other.what, counted=other.kind == "routine")
+
+    def _work(self) -> Iterator[Happened]:
+        state, axis = self._ring.state, self._ring.axis_of
+        for end in state.recent_experiments:
+            yield Happened(axis(end.at), "experiment ended", counted=True)
+        begins = state.deeds.experiments
+        for begin in begins:
+            yield Happened(axis(begin.at), "experiment began", counted=True)
+        for earlier, later in pairwise(begins):
+            if later.phase and later.phase != earlier.phase:
+                yield Happened(axis(later.at), f"phase {later.phase}")
+
+    def _changed_limits(self) -> Iterator[Happened]:
+        for (_, before), (at_us, after) in pairwise(self._limits):
+            yield Happened(at_us, f"limit {bytes_text(after)}, was {bytes_text(before)}")
+
+    # -- experiments and pauses --------------------------------------------------------------------
+
+    def experiments(self, deed: Deed) -> ExperimentsAround | None:
+        """Return the next experiments against those before; None where it was not done."""
+        if deed.when is None:
+            return None
+        axis = self._ring.axis_of
+        tried = []
+        for end in self._ring.state.recent_experiments:
+            if end.duration_us is not None:
+                ended_us = axis(end.at)
+                tried.append(Tried(ended_us - end.duration_us, ended_us, end.status))
+        return around(tried, deed.when.began_us, deed.when.done_us)
+
+    def pause(self, deed: Deed, now_us: int) -> tuple[float | None, bool]:
+        """Return how long new experiments were kept from beginning, and whether that is over."""
+        if deed.when is None or not deed.holds:
+            return None, True
+        changes: list[tuple[int, str]] = []
+        for change in self._ring.state.deeds.modes:
+            insort(changes, (self._ring.axis_of(change.at), change.mode))
+        begun_us: int | None = None
+        for at_us, mode in changes:
+            if mode == _RUNNING:
+                if begun_us is not None and at_us > deed.when.began_us:
+                    return (at_us - begun_us) / 1e6, True
+                begun_us = None
+            elif begun_us is None and at_us <= deed.when.done_us + self._spans.settle_us:
+                begun_us = at_us
+        if begun_us is None:
+            return None, now_us > deed.when.done_us + self._spans.early[1]
+        return max(now_us - begun_us, 0) / 1e6, False
