@@ -201,8 +201,8 @@ def _bloat(checkpoints: Checkpoints) -> Iterator[Advice]:
 
 def _prune(checkpoints: Checkpoints) -> Iterator[Advice]:
     prune = checkpoints.prune
-    if prune.ids and prune.bytes:
-        text = f"{len(prune.ids)} checkpoints of {bytes_text(prune.bytes)} could go: {prune.why}"
+    if prune.count and prune.bytes:
+        text = f"{prune.count} checkpoints of {bytes_text(prune.bytes)} could go: {prune.why}"
         yield Advice(text=text, kind="checkpoint")
 
 

@@ -93,6 +93,9 @@ class Prune(Struct, frozen=True, kw_only=True):
     """Which checkpoints could go. Advice only: nothing here is ever deleted by us."""
 
     ids: tuple[str, ...] = ()
+    """The oldest of them."""
+    count: int = 0
+    """All of them."""
     bytes: int = 0
     why: str = ""
     """What would stay, or why none may go: "the newest is incomplete"."""

@@ -10,6 +10,8 @@ from memwatch.domain.checkpoints import Checkpoint, Prune
 KEPT = 2
 """Newest complete full ones that stay, of each chain: one may turn out to be unreadable."""
 
+NAMED = 16
+
 BY_THE_AGENT: Final = Prune(why="the agent drops by itself what two whole full ones make needless")
 
 
@@ -30,11 +32,14 @@ def prune_of(known: Sequence[Checkpoint], best: str = "") -> Prune:
     kept = _with_bases(kept, known)
     gone = [one for one in known if one.state == "committed" and one.id not in kept]
     if not gone:
-        return Prune(why="all that lie there are needed")
+        return Prune(why="all that lie there are needed" if known else "")
     why = f"the newest {KEPT}" + (", the best" if best in kept else "")
     why += " and what they build on stay" if _any_base(known) else " stay"
     return Prune(
-        ids=tuple(one.id for one in gone), bytes=sum(one.bytes or 0 for one in gone), why=why
+        ids=tuple(one.id for one in gone[:NAMED]),
+        count=len(gone),
+        bytes=sum(one.bytes or 0 for one in gone),
+        why=why,
     )
 
 

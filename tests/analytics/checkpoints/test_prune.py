@@ -33,8 +33,15 @@ def test_none_may_go_while_the_newest_is_not_complete(state: str, why: str) -> N
     assert (found.ids, found.bytes, found.why) == ((), 0, why)
 
 
+def test_of_very_many_the_oldest_are_named() -> None:
+    found = prune_of([a_checkpoint(number, 10) for number in range(500)])
+    assert (len(found.ids), found.count, found.bytes) == (16, 498, 4980)
+    assert found.ids[0] == "c0"
+
+
 def test_few_are_all_needed() -> None:
-    assert prune_of([]).why == "all that lie there are needed"
+    assert prune_of([]).why == "", "none is there"
+    assert prune_of([a_checkpoint(1)]).why == "all that lie there are needed"
     assert prune_of([a_checkpoint(1), a_checkpoint(2)]).ids == ()
 
 
@@ -87,4 +94,4 @@ def test_what_stays_can_be_recovered_from(told: list[tuple[str, str, str]], best
         elif one.kind == "incremental" and one.state == "committed" and one.base:
             assert one.base in stays
     assert f"c{best}" not in found.ids
-    assert bool(found.why)
+    assert bool(found.why) == bool(known)
