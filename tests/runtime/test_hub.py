@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memwatch.agent.log import LogWriter
 from memwatch.config.schema import Probe
+from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.record import Record
@@ -169,3 +170,10 @@ def test_a_history_out_of_reach_costs_only_what_it_held(tmp_path: Path) -> None:
     lost.prefill(ring)
     lost.count_older(50)
     assert lost.older_experiments == {}
+
+
+def test_each_list_is_asked_of_who_knows_it(bench: Bench) -> None:
+    known = [Checkpoint(id=f"c{number}", kind="full", state="committed") for number in range(3)]
+    bench.hub.lists = {"checkpoints": lambda limit: known[:limit], "interventions": lambda _: []}
+    assert bench.hub.rows("checkpoints", 2) == known[:2]
+    assert bench.hub.rows("interventions", 9) == []

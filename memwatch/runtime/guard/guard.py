@@ -87,6 +87,11 @@ class Guard:
         self.hub = GuardHub(
             parts.ring, parts.history, self._build, self._submit, parts.ledger.command
         )
+        shown = parts.builder
+        self.hub.lists = {
+            "checkpoints": shown.checkpoints.rows,
+            "interventions": shown.interventions.rows,
+        }
         self.hub.on_came = parts.leaving.viewer_came
         self.hub.on_left = parts.leaving.viewer_left
         self.socket = socket_path(self.run_key, create=True)

@@ -6,7 +6,7 @@ Built on the ring; what is older comes from the history. Called from the server'
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +36,8 @@ class GuardHub:
         self._submit = submit
         self._command = command
         self._newest = (0, b"\xc0")
+        self.lists: Mapping[RowKind, Callable[[int], Sequence[Struct]]] = {}
+        """Who knows the newest rows of each list, newest first; asked under the ring's lock."""
         self.wanted = False
         """A viewer waits for a newer snapshot than there is."""
         self.wake = threading.Event()
@@ -97,9 +99,8 @@ class GuardHub:
 
     def rows(self, what: RowKind, limit: int) -> Sequence[Struct]:
         """Return the newest rows of a list, newest first."""
-        snapshot = self._build()
-        known = snapshot.checkpoints.newest if what == "checkpoints" else snapshot.interventions
-        return known[:limit]
+        with self._ring.lock:
+            return self.lists[what](limit)
 
     def submit(self, command: Command) -> str:
         """Take a request; return its id."""
