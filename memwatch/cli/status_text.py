@@ -63,8 +63,8 @@ def status_text(status: Status) -> str:
         f"{inert(light['meaning'], 100)}".rstrip()
         for light in status["lights"]
     ]
-    lines += ["", *(store_rows(status) if store else ()), *_figures(status)]
-    lines += ["", *_events(status), *_since(status)]
+    lines += ["", *store_rows(status), ""] if store else [""]
+    lines += [*_figures(status), "", *_events(status), *_since(status)]
     return "\n".join(lines)
 
 
