@@ -15,11 +15,16 @@ class Sums(Struct, frozen=True):
     count: int = 0
     bytes: int = 0
     entries: int = 0
+    own_bytes: int = 0
+    """Of `bytes`, those that are not of persisted values."""
 
     def plus(self, other: Sums) -> Sums:
         """Return both together."""
         return Sums(
-            self.count + other.count, self.bytes + other.bytes, self.entries + other.entries
+            self.count + other.count,
+            self.bytes + other.bytes,
+            self.entries + other.entries,
+            self.own_bytes + other.own_bytes,
         )
 
 

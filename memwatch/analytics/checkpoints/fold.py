@@ -108,7 +108,9 @@ class CheckpointFold:
         if self.newest is None or lsn >= self.newest.at.lsn:
             self.newest = saved
         if one.kind != "full":
-            self.deltas.add(lsn, Sums(1, one.bytes or 0, one.entries or 0))
+            size = one.bytes or 0
+            own = size if one.file_bytes is None else one.file_bytes
+            self.deltas.add(lsn, Sums(1, size, one.entries or 0, own))
             return
         self.deltas.drop(lsn)  # its kind may stand in a beginning that is read later
         others = [full for full in self.fulls if full.at.lsn != lsn]

@@ -23,16 +23,18 @@ from memwatch.domain.units import duration_text
 
 _ASSUMED: Final = log(2)
 """Half a range is a factor, as a logarithm: twice, and half of it, where nothing was measured."""
-_MOST: Final = log(2) / 2 - 1e-6
-"""What was measured once has a range of no more than low to twice that."""
+_MOST_TOTAL: Final = log(2) / 2 - 1e-6
+"""Once all was measured the whole has a range of no more than low to twice that."""
 _LEAST: Final = log(1.12)
 _ONE: Final = log(1.35)
 """After a single measurement; with n of them what it has above the least is an n-th."""
 _SIGMAS: Final = 1.7
 _BY_SIZE: Final = 0.05
 """For each factor of e that the nearest measurement differs in size."""
-_JITTER_S: Final = 3e-3
-"""What a scheduler adds to anything short."""
+_JITTER_S: Final = 4e-3
+"""What a busy machine adds to anything short, or spares it."""
+_BLOBS: Final = log(1.8)
+"""Which persisted values the state still needs is known by and large."""
 _TICK_S: Final = 0.01
 """Processes' begins are told in hundredths of a second."""
 _TOLD_FROM_BYTES: Final = 10_000_000
@@ -65,13 +67,17 @@ def estimate(
 
 
 def total(terms: Iterable[RecoveryTerm]) -> Span:
-    """Return the sum of terms; a slow hour is slow in each of them, so ranges add up."""
+    """Return the sum of terms; a slow hour is slow in each of them, so ranges add up.
+
+    Short terms may vary by more than the whole does.
+    """
     found = tuple(terms)
-    return Span(
-        low=sum(term.low_s for term in found),
-        likely=sum(term.seconds for term in found),
-        high=sum(term.high_s for term in found),
-    )
+    likely = sum(term.seconds for term in found)
+    low, high = sum(term.low_s for term in found), sum(term.high_s for term in found)
+    if all(term.basis != "assumed" for term in found):
+        low = max(low, likely * exp(-_MOST_TOTAL))
+        high = min(high, likely * exp(_MOST_TOTAL))
+    return Span(low=low, likely=likely, high=high)
 
 
 def comparable(
@@ -82,12 +88,14 @@ def comparable(
     With `start_s` that stands for the start: a drill's process is not the agent's. None where
     nothing was estimated.
     """
-    wanted = set(names) - ({"start"} if start_s is not None else set())
     if not terms:
         return None
-    sum_ = total(term for term in terms if term.name in wanted)
-    own = start_s or 0.0
-    return Span(low=sum_.low + own, likely=sum_.likely + own, high=sum_.high + own)
+    wanted = set(names)
+    found = [term for term in terms if term.name in wanted]
+    if start_s is not None:
+        own = _term("start", _Ranged(start_s, 0.0), "measured", 0.0, "its own")
+        found = [own, *(term for term in found if term.name != "start")]
+    return total(found)
 
 
 def _start(costs: Costs, now_us: int) -> RecoveryTerm:
@@ -114,6 +122,8 @@ def _learnt(
     weighted = [(log(one.ratio), one.weight) for one in known]
     likely = expected_s * exp(_median(weighted))
     ranged = _range(weighted, likely, _JITTER_S, min(one.distance for one in known))
+    if name == "blobs":
+        ranged = _Ranged(likely, max(ranged.half, _BLOBS))
     best = max(known, key=lambda one: one.weight).sample
     basis: Basis = "drilled" if best.kind == "drill" else "measured"
     age_s = max(now_us - max(one.sample.t_us for one in known), 0) / 1e6
@@ -131,7 +141,7 @@ def _range(
     spread = sum(weight * abs(value - middle) for value, weight in weighted) / whole
     half = max(_LEAST + (_ONE - _LEAST) / count, _SIGMAS * 1.25 * spread)
     half += _BY_SIZE * distance + log(1 + jitter_s / likely)
-    return _Ranged(likely, min(half, _MOST))
+    return _Ranged(likely, min(half, _ASSUMED))
 
 
 def _median(weighted: list[tuple[float, float]]) -> float:

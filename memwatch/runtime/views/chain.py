@@ -56,7 +56,7 @@ def chain_of(saved: CheckpointFold, disk: OnDisk | None) -> Chained:
         full,
         end,
         sums,
-        sums.bytes if size is None else size,
+        sums.own_bytes if size is None else size,
         tuple(faults)[:_NAMED],
         _damaged(saved, disk, faults),
     )

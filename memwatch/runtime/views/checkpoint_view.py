@@ -121,7 +121,7 @@ class CheckpointView:
             )
         chain = self.chain()
         covered = chain.end.covers_lsn if chain.end else 0
-        files, blobs = self._files(chain), ring.on_disk.blobs if ring.on_disk else Blobs()
+        files, blobs = self._files(chain), self._blobs(chain)
         return Work(
             full_bytes=files.bytes,
             full_entries=files.entries,
@@ -134,6 +134,20 @@ class CheckpointView:
             tail_bytes=ring.tail_bytes(covered),
             tail_records=max(ring.state.last_lsn - covered, 0),
         )
+
+    def _blobs(self, chain: Chained) -> Blobs:
+        """Return the persisted values that the state needs: what the chain refers to.
+
+        Those that nothing needs any more lie there until the next full checkpoint, too. Which of
+        the chain's were let go since is not told: it may be less.
+        """
+        there = self._ring.on_disk.blobs if self._ring.on_disk else Blobs()
+        full = chain.full.checkpoint if chain.full else None
+        if full is None or full.bytes is None or full.file_bytes is None or not there.bytes:
+            return there
+        needed = full.bytes - full.file_bytes + chain.deltas.bytes - chain.deltas.own_bytes
+        share = min(max(needed, 0) / there.bytes, 1.0)
+        return Blobs(count=round(there.count * share), bytes=round(there.bytes * share))
 
     # -- a native run --------------------------------------------------------------------------
 
