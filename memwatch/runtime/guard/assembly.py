@@ -28,6 +28,7 @@ from memwatch.runtime.guard.budget import SelfLimits
 from memwatch.runtime.guard.clerk import Clerk
 from memwatch.runtime.guard.controls import Controls
 from memwatch.runtime.guard.disk_rates import DiskRates
+from memwatch.runtime.guard.efficacy_log import EfficacyLog
 from memwatch.runtime.guard.estimates import Estimates
 from memwatch.runtime.guard.heartbeat import Heartbeat
 from memwatch.runtime.guard.history import History
@@ -39,6 +40,7 @@ from memwatch.runtime.guard.own_log import OwnLog
 from memwatch.runtime.guard.policy_keeper import PolicyKeeper
 from memwatch.runtime.guard.portrait import Portrait
 from memwatch.runtime.guard.probe_loop import ProbeLoop
+from memwatch.runtime.guard.recollection import Recollection
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.guard.reserve import DiskReserve
 from memwatch.runtime.guard.store_watch import StoreWatch
@@ -52,6 +54,7 @@ from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
 from memwatch.wal.manifest import RunManifest
 
+Teller = Leaving | Warden | Upkeep | Notifier | Estimates | EfficacyLog
 Loop = Clerk | IngestLoop | StoreWatch | ProbeLoop | Warden | Notifier | Heartbeat
 
 
@@ -122,6 +125,7 @@ class Parts:
         self.meta = MetaFile(home, run_key, clock)
         self.clerk = Clerk(self.ring, self.ledger, self.meta)
         self.builder = SnapshotBuilder(self.run, self.profile, self.ring, clock)
+        self.efficacy = EfficacyLog(self.builder.interventions, self.recorder, clock)
         notify, name = self.settings.notify, inert(path.name, 60)
         self.notifier = Notifier(notify, name, manifest.host, self.recorder, clock)
         beat = notify.heartbeat
@@ -152,6 +156,24 @@ class Parts:
         self.builder.run = self.portrait.run.run = self.run
         self.actuator.ops = manifest.ops
         self.policy.follow_agent(self._ops())
+
+    def restore(self, known: Recollection) -> list[str]:
+        """Go on where the guard before this one ended; returns what is to be said of that."""
+        self.ledger.restore(known.requests)
+        self.authority.restore(known.modes)
+        self.leaving.restore(known.told)
+        self.estimates.restore(known.estimates)
+        self.efficacy.restore(known.efficacy)
+        self.notifier.restore(known.told)
+        trouble = [*self.trouble, self.warden.restore(known.state, known.told)]
+        self.actuator.claim()
+        self.actuator.claim_epoch(known.epoch)
+        return [text for text in trouble if text]
+
+    @property
+    def _tellers(self) -> tuple[Teller, ...]:
+        own = (self.leaving, self.warden, self.upkeep, self.notifier)
+        return (*own, self.estimates, self.efficacy)
 
     def _join(self, news: Callable[[], None]) -> None:
         def judged() -> None:
@@ -185,7 +207,7 @@ class Parts:
         self.probe.on_slow_look = lambda: self.rates.look(self.ring.on_disk)
         self.portrait.known = self.estimates.known
         self.clerk.alive = lambda: self.probe.alive is not False
-        for part in (self.leaving, self.warden, self.upkeep, self.notifier, self.estimates):
+        for part in self._tellers:
             part.tell = self.told
         if self.heartbeat:
             self.heartbeat.tell = self.told
@@ -204,6 +226,7 @@ class Parts:
     def _keep_up(self) -> None:
         self.upkeep.look()
         self.estimates.look(self.clerk.newest)
+        self.efficacy.look()
 
     def _profile(self, name: str) -> Profile:
         """Return the profile that a run names, or the native one."""

@@ -142,18 +142,11 @@ class Guard:
         """Go on where the guard before this one ended."""
         parts = self._parts
         known = recollect(self._home / "wal", self._clock.wall_us())
-        parts.ledger.restore(known.requests)
-        parts.authority.restore(known.modes)
-        parts.leaving.restore(known.told)
-        parts.estimates.restore(known.estimates)
+        trouble = parts.restore(known)
         parts.estimates.begin()
         parts.leaving.start()
-        parts.notifier.restore(known.told)
-        trouble = [*parts.trouble, parts.warden.restore(known.state, known.told)]
-        parts.actuator.claim()
-        parts.actuator.claim_epoch(known.epoch)
         parts.upkeep.begin(__version__)
-        for text in filter(None, trouble):
+        for text in trouble:
             self._tell(text, "notice")
 
     def _end(self) -> None:

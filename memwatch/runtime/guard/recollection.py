@@ -22,7 +22,7 @@ written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`), as is what a
 engine do, and what the engine remembers."""
 _TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap", "guard.begin"})
 _ENGINE = frozenset({"engine.state", "engine.mode"})
-_KEPT = _TOLD | _ENGINE | {"intervention", "estimate"}
+_KEPT = _TOLD | _ENGINE | {"intervention", "estimate", "efficacy"}
 
 
 class Recollection(Struct):
@@ -40,6 +40,8 @@ class Recollection(Struct):
     """What alerts and viewers were told of, in order."""
     estimates: list[Record] = []
     """What a crash would have cost, in order."""
+    efficacy: list[Record] = []
+    """What interventions did, in order."""
 
 
 def recollect(wal_dir: Path, now_us: int) -> Recollection:
@@ -90,4 +92,5 @@ def _put_together(records: list[Record], now_us: int) -> Recollection:
         requests=[record for record in of("intervention") if record.t_us >= since_us],
         told=[record for record in records if record.kind in _TOLD],
         estimates=of("estimate"),
+        efficacy=of("efficacy"),
     )

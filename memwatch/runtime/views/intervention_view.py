@@ -77,12 +77,17 @@ class InterventionView:
             found = []
             for name, watch in self._watches.items():
                 told = self._told.get(name, "")
-                if watch.when is None or STAGES.index(watch.stage) <= STAGES.index(told):
+                stage = _next_stage(watch, told)
+                if stage == told or self._log.is_open(watch.deed, now_at_us):
                     continue
-                if not self._log.is_open(watch.deed, now_at_us):
-                    self._told[name] = watch.stage
-                    found.append(Known(watch.stage, watch.row))
+                self._told[name] = stage
+                if told or not self._is_long_over(watch, now_at_us):
+                    found.append(Known(stage, watch.row))
             return found
+
+    def _is_long_over(self, watch: DeedWatch, now_us: int) -> bool:
+        """Say whether it was done before anyone watched here."""
+        return watch.when is None or now_us - watch.when.done_us > self._spans.watch_us
 
     def recall(self, known: Iterable[Known]) -> None:
         """Go on with what a guard before this one measured; once, before anyone looks."""
@@ -163,6 +168,14 @@ class InterventionView:
             return None
         held = resource.startswith(_TOLD_ON_CHANGE)
         return Reading(series, self._ring.max_gap_us(name), held=held)
+
+
+def _next_stage(watch: DeedWatch, told: Stage) -> Stage:
+    """Return the stage to write down next: ten minutes before the end, where both came at once."""
+    if watch.when is None or STAGES.index(watch.stage) <= STAGES.index(told):
+        return told
+    late = watch.row.after_10min is not None and told in ("", "10s")
+    return "10min" if late and watch.stage == "settled" else watch.stage
 
 
 def spans_of(windows: Windows) -> Spans:

@@ -1,0 +1,94 @@
+"""What interventions did, written to `guard.wal` as more of it is known, and read again (R13).
+
+A record at 10 s, at 10 min and when nothing can change any more; a guard that begins goes on with
+what the one before it measured. Runs on the clerk's thread, as it writes files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from memwatch.domain.clock import Clock
+from memwatch.domain.intervention import Intervention
+from memwatch.domain.record import Record, figure
+from memwatch.domain.text import inert
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.views.deed_watch import STAGES
+from memwatch.runtime.views.intervention_view import InterventionView, Known
+
+KIND: Final = "efficacy"
+_WIDE: Final = 200
+_MANY: Final = 32
+_AT_ONCE: Final = 50
+"""Records of one look: the rest waits for the next, so that others may write between."""
+
+
+class EfficacyLog:
+    """Writes down what a view learns."""
+
+    def __init__(self, view: InterventionView, recorder: Recorder, clock: Clock) -> None:
+        self._view = view
+        self._recorder = recorder
+        self._clock = clock
+        self._waiting: list[Known] = []
+        self.tell: Callable[[Record], None] = lambda _: None
+        """Told each record that was written."""
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Take `efficacy` records of a guard before this one, in their order."""
+        found: dict[str, Known] = {}
+        for record in records:
+            known = restored(record)
+            if known is not None:
+                found.pop(known.row.id, None)
+                found[known.row.id] = known
+        self._view.recall(found.values())
+
+    def look(self) -> None:
+        """Write down what is new; what a full disk refuses is tried again."""
+        self._waiting += self._view.news(self._clock.boot_us())
+        for _ in range(min(len(self._waiting), _AT_ONCE)):
+            record = self._recorder.append(KIND, members(self._waiting[0]))
+            if not record.lsn:
+                break
+            del self._waiting[0]
+            self.tell(record)
+
+
+def members(known: Known) -> dict[str, Any]:
+    """Return what a record says of an intervention; what is not known is left out."""
+    said: dict[str, Any] = {"at": known.stage, **msgspec.to_builtins(known.row)}
+    said["effects"] = [_without_empty(one) for one in said["effects"]]
+    return _without_empty(said)
+
+
+def restored(record: Record) -> Known | None:
+    """Return what a record says; None where it is none that we understand."""
+    stage = next((one for one in STAGES if one and one == record.members.get("at")), None)
+    if stage is None:
+        return None
+    names = Intervention.__struct_fields__
+    said = {name: _inert(record.members[name]) for name in names if name in record.members}
+    try:
+        row = msgspec.convert(said, Intervention)
+    except msgspec.ValidationError:
+        return None
+    return Known(stage, row) if row.id else None
+
+
+def _without_empty(said: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in said.items() if value not in (None, "", [], ())}
+
+
+def _inert(value: Any) -> Any:
+    """Return a value as it may go onto a screen and into sums, whoever wrote the log."""
+    if isinstance(value, str):
+        return inert(value, _WIDE)
+    if isinstance(value, list):
+        return [_inert(one) for one in value[:_MANY]]
+    if isinstance(value, dict):
+        return {str(name): _inert(one) for name, one in list(value.items())[:_MANY]}
+    return value if isinstance(value, bool) else figure(value)
