@@ -19,8 +19,8 @@ from memwatch.host.procfs import PROC
 from memwatch.ingest.stores.looking import DEADLINE_S, MOST, look_bounded
 from memwatch.ingest.stores.tag import read_tag
 from memwatch.ingest.stores.top import Entry, list_top, measure
-from memwatch.ingest.stores.walk import MOST_FILES, Walk, open_directory, read_file
-from memwatch.ingest.stores.whole import Subject, Verdict, is_adapter, judge
+from memwatch.ingest.stores.walk import MOST_FILES, Walk, exists, open_directory, read_file
+from memwatch.ingest.stores.whole import Judge, Verdict, is_adapter, markless_styles
 
 _FRESH_US = 10_000_000
 """What was touched so recently may still be written, unless it is proven whole."""
@@ -53,7 +53,7 @@ def look_directory(  # noqa: PLR0913 -- a guard gives the first two; the others 
         place = os.fspath(path.resolve())
         root = open_directory(place)
         try:
-            held = [one for one in holders((f"{place}/",), proc) if one.writing]
+            held = [one for one in holders((f"{place.rstrip('/')}/",), proc) if one.writing]
             walk = Walk(root, until, most_files)
             return _Look(root, place, previous, t_us, held).run(walk, most)
         finally:
@@ -112,24 +112,16 @@ class _Look:
     def _rows(self, entries: list[Entry]) -> list[Checkpoint]:
         """Return rows in order of commit, each judged against the former whole one of its style."""
         tag = read_tag(self._root)
+        markless = markless_styles(entries)
         formers: dict[str, _Former] = {}
         rows = []
         for entry in entries:
             former = formers.get(entry.name.style)
             row = self._known(entry)
             if row is None:
-                named = tag.of(entry.name, entry.found.last_us) if tag else (None, False)
-                subject = Subject(
-                    entry.names[0],
-                    entry.folder,
-                    entry.name.step,
-                    entry.name.temporary,
-                    entry.found,
-                    *named,
-                )
-                found = former.entry.found if former else None
-                verdict = judge(
-                    self._root, subject, found, former.entry.name.step if former else None
+                tag_us, untagged = tag.of(entry) if tag else (None, False)
+                verdict = Judge(self._root, entry, former.entry if former else None).verdict(
+                    tag_us, untagged=untagged, markless=entry.name.style in markless
                 )
                 if self._is_leaving(entry, verdict, is_last=entry is entries[-1]):
                     continue
@@ -149,11 +141,14 @@ class _Look:
         return before if same and settled else None
 
     def _is_leaving(self, entry: Entry, verdict: Verdict, *, is_last: bool) -> bool:
-        """Whether an older one that was whole loses its files at this moment: it is deleted."""
+        """Whether it is being deleted: it is gone, or an older one that loses its files."""
+        if verdict.whole:
+            return False
+        if not exists(self._root, entry.names[0]):
+            return True
         before = self._before.get(entry.id)
         return (
             not is_last
-            and not verdict.whole
             and before is not None
             and before.state == "committed"
             and self._is_fresh(entry)
@@ -177,7 +172,7 @@ class _Look:
             began_us=began_us,
             committed_us=committed_us,
             duration_s=took_us / 1e6 if took_us > 0 else None,
-            reason="" if state in {"begun", "committed"} else verdict.why,
+            reason="" if state == "committed" else verdict.why,
             step=entry.name.step,
             files=found.count,
             partial=is_adapter(found.files),
@@ -185,14 +180,14 @@ class _Look:
 
     def _state(self, entry: Entry, verdict: Verdict, before: Checkpoint | None) -> CheckpointState:
         held = any(name in self._held for name in entry.names)
-        grew = before is not None and before.bytes != entry.found.bytes
+        was_whole = before is not None and before.state in {"committed", "damaged"}
+        grew = before is not None and not was_whole and before.bytes != entry.found.bytes
         moving = held or grew or self._is_fresh(entry)
         if verdict.whole:
             unsure = held if verdict.proven else moving
             return "begun" if unsure and verdict.mark_us is None else "committed"
         if moving:
             return "begun"
-        was_whole = before is not None and before.state in {"committed", "damaged"}
         return "damaged" if was_whole else "incomplete"
 
     def _is_fresh(self, entry: Entry) -> bool:

@@ -15,6 +15,7 @@ _TAIL_BYTES = 1 << 16
 _MOST_HEADER_BYTES = 100 << 20
 """Of the safetensors library itself."""
 _MOST_READ_HEADER_BYTES = 16 << 20
+_MOST_PARSED_BYTES = 1 << 20
 _ZIP = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_BYTES = 22
@@ -86,6 +87,13 @@ def _safetensors(fd: int, size: int) -> str:
 
 
 def _json(fd: int, size: int) -> str:
+    """Check the grammar of a small file without building anything, of a large one its brackets."""
+    if size <= _MOST_PARSED_BYTES:
+        try:
+            msgspec.json.decode(os.pread(fd, size, 0), type=msgspec.Raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return "is torn or no JSON"
+        return Ending.WHOLE
     head = os.pread(fd, _TAIL_BYTES, 0).lstrip()[:1]
     tail = os.pread(fd, _TAIL_BYTES, max(0, size - _TAIL_BYTES)).rstrip()[-1:]
     if (head, tail) in {(b"{", b"}"), (b"[", b"]")}:

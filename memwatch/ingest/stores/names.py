@@ -30,7 +30,8 @@ _STEPS = tuple(
     for word in ("step", "(?:checkpoint|ckpt|chkpt)", "iter(?:ation)?", "snapshot", "epoch")
 )
 _PLAIN_STEP = re.compile(r"(?<![\d.=])(\d{1,9})(?![\d.]*\d)")
-_TEMP_HEAD = re.compile(r"^(?:\.|~|(?:tmp|temp)[-_.])+", re.I)
+_TEMP_HEAD = re.compile(r"^(?:\.|~|tmp[-_.])+", re.I)
+_TEMP_PART = re.compile(r"^\.?tmp[-_]", re.I)
 _TEMP_TAIL = re.compile(
     r"(?:[-_.](?:orbax-checkpoint-tmp|tmp\w*|temp|partial|incomplete|inprogress|part|writing)"
     r"(?:[-_.]\w*)?|~)+$",
@@ -82,9 +83,7 @@ def entry_name(name: str, *, folder: bool) -> EntryName | None:
 
 def is_temporary(name: str) -> bool:
     """Whether a file within a checkpoint has a name that is given up once it is whole."""
-    return (_TEMP_HEAD.match(name) is not None or _TEMP_TAIL.search(name) is not None) and (
-        name != ".metadata"
-    )
+    return _TEMP_PART.match(name) is not None or _TEMP_TAIL.search(name) is not None
 
 
 def final_name(name: str) -> str:

@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from memwatch.ingest.stores.names import EntryName, entry_name
+from memwatch.ingest.stores.top import Entry
 from memwatch.ingest.stores.walk import open_file
 
 _MOST_BYTES = 300
@@ -23,13 +24,14 @@ class Tag(NamedTuple):
     name: EntryName
     t_us: int
 
-    def of(self, name: EntryName, last_us: int) -> tuple[int | None, bool]:
+    def of(self, entry: Entry) -> tuple[int | None, bool]:
         """Return when it was written to name this one, and whether it does not name it yet."""
+        name = entry.name
         if name.style != self.name.style or name.step is None or self.name.step is None:
             return None, False
         if name.step == self.name.step:
             return self.t_us, False
-        return None, name.step > self.name.step and last_us > self.t_us
+        return None, name.step > self.name.step and entry.found.last_us > self.t_us
 
 
 def read_tag(root: int) -> Tag | None:

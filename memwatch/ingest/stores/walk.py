@@ -69,7 +69,6 @@ class Walk:
         self._until = until
         self._left = most_files
         self._seen: set[tuple[int, int]] = set()
-        self._device = os.fstat(root).st_dev
 
     def top(self) -> Iterator[os.DirEntry[str]]:
         """Yield what lies at the top, links and all."""
@@ -95,8 +94,6 @@ class Walk:
         folder = open_directory(name, parent)
         try:
             status = os.fstat(folder)
-            if status.st_dev != self._device:
-                return
             found.touched_us = max(found.touched_us, status.st_mtime_ns // 1000)
             for entry in self._entries(folder):
                 with suppress(OSError):  # gone since it was listed, or closed to us
@@ -156,12 +153,32 @@ def open_file(root: int, path: str) -> Iterator[int]:
             os.close(fd)
 
 
+def exists(root: int, name: str) -> bool:
+    """Whether a directory still holds a name."""
+    try:
+        os.stat(name, dir_fd=root, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def file_facts(root: int, path: str) -> FileFacts | None:
+    """Return what a regular file below a directory is, or None where there is none."""
+    try:
+        with open_file(root, path) as fd:
+            status = os.fstat(fd)
+    except OSError:
+        return None
+    return FileFacts(status.st_size, status.st_mtime_ns // 1000)
+
+
 def read_file(root: int, path: str, most_bytes: int) -> bytes | None:
     """Return the content of a small file, or None when it is larger, gone or no file."""
     try:
         with open_file(root, path) as fd:
-            if os.fstat(fd).st_size > most_bytes:
-                return None
-            return os.pread(fd, most_bytes, 0)
+            size = os.fstat(fd).st_size
+            return os.pread(fd, size, 0) if size <= most_bytes else None
     except OSError:
         return None
