@@ -37,8 +37,12 @@ class EffectWatch:
         *,
         unit: Literal["bytes", "tokens"] = "bytes",
         floor: float = 0.0,
+        afresh: bool = False,
     ) -> None:
-        """`floor` is the least change that counts, whatever was used before."""
+        """`floor` is the least change that counts, whatever was used before.
+
+        With `afresh` all begins anew behind it: what was told before its end does not hold on.
+        """
         self.resource = resource
         self.voided = False
         """Another one did its work meanwhile: what was measured stays, nothing is said of it."""
@@ -46,6 +50,7 @@ class EffectWatch:
         self._when = when
         self._spans = spans
         self._floor = floor
+        self._afresh = afresh
         self.before: Usage | None = None
         self._early: float | None = None
         self._late: float | None = None
@@ -185,7 +190,7 @@ class EffectWatch:
         """Return the median of a window; of a slow series the first sample behind it."""
         if reading is None:
             return None
-        since = None if reading.held else self._when.done_us
+        since = self._when.done_us if self._afresh or not reading.held else None
         found = median_of(reading, start, end, since)
         return found if found is not None or reading.held else first_behind(reading, end)
 

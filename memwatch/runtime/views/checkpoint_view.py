@@ -130,7 +130,8 @@ class CheckpointView:
             delta_bytes=chain.file_bytes,
             delta_entries=chain.deltas.entries,
             delta_count=chain.deltas.count,
-            log_bytes=ring.tail_bytes(chain.full.covers_lsn if chain.full else 0),
+            log_bytes=ring.log_bytes(covered),
+            segment_bytes=ring.log_bytes(),
             tail_bytes=ring.tail_bytes(covered),
             tail_records=max(ring.state.last_lsn - covered, 0),
         )

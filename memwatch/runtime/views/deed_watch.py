@@ -15,6 +15,7 @@ from memwatch.runtime.views.deed import Deed
 
 Stage = Literal["", "10s", "10min", "settled"]
 STAGES: tuple[Stage, ...] = ("", "10s", "10min", "settled")
+_OPEN = ("asked", "accepted", "running")
 _DIFFERS_SHARE = 0.10
 """A claim that is off by more is not what we measured."""
 _UNACCOUNTED_SHARE = 0.02
@@ -30,13 +31,14 @@ class DeedWatch:
 
     def __init__(self, deed: Deed, spans: Spans, used_bytes: float) -> None:
         self.deed = deed
-        self.row: Intervention = deed.row
+        verdict = "pending" if deed.when else _without_effect(deed.row.state)
+        self.row: Intervention = replace(deed.row, verdict=verdict)
         self.others: list[str] = []
         """What else happened meanwhile."""
         self.experiments: ExperimentsAround | None = None
         self.pause_s: float | None = None
         self.pause_over = not deed.holds
-        self.settled = deed.when is None and deed.row.state not in ("asked", "accepted", "running")
+        self.settled = deed.when is None and deed.row.state not in _OPEN
         self._spans = spans
         self._due_us = 0
         self._recalled: tuple[Stage, Intervention] | None = None
@@ -48,6 +50,7 @@ class DeedWatch:
                 spans,
                 unit="tokens" if name.startswith("tokens:") else "bytes",
                 floor=floor if name == "unaccounted" else 0.0,
+                afresh=deed.kind == "restart",
             )
             for name in deed.resources
             if deed.when is not None
@@ -162,7 +165,7 @@ class DeedWatch:
 
 
 def _without_effect(state: str) -> Literal["pending", "unmeasured"]:
-    return "pending" if state in ("asked", "accepted", "running") else "unmeasured"
+    return "pending" if state in _OPEN else "unmeasured"
 
 
 def _together(known: ResourceEffect | None, found: ResourceEffect) -> ResourceEffect:

@@ -159,15 +159,20 @@ class InterventionView:
             watch.experiments = found
         watch.pause_s, watch.pause_over = self._around.pause(deed, now_us)
         until_us = now_us + self._spans.watch_us if over else now_us
-        watch.look(until_us, self._reading, lambda name: self._around.next_us(deed, name))
+        watch.look(
+            until_us,
+            lambda name: self._reading(name, over=over),
+            lambda name: self._around.next_us(deed, name),
+        )
 
-    def _reading(self, resource: str) -> Reading | None:
+    def _reading(self, resource: str, *, over: bool) -> Reading | None:
+        """Return the samples of a resource; of a run that is over none holds beyond its end."""
         name = SERIES.get(resource, resource)
         series = self._ring.series_of(name)
         if series is None:
             return None
-        held = resource.startswith(_TOLD_ON_CHANGE)
-        return Reading(series, self._ring.max_gap_us(name), held=held)
+        held = resource.startswith(_TOLD_ON_CHANGE) and not over
+        return Reading(series, self._ring.max_gap_us("memory" if over else name), held=held)
 
 
 def _next_stage(watch: DeedWatch, told: Stage) -> Stage:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _MOST_SPANS = 32
+_MOST_SEGMENTS = 64
 
 
 class _Span(NamedTuple):
@@ -30,10 +31,14 @@ class LogTail:
 
     def __init__(self) -> None:
         self._spans: list[_Span] = []
+        self._segments: list[int] = []
+        """First number of each, the newest."""
         self._forgotten = 0
 
-    def add(self, first: int, last: int, size: int) -> None:
-        """Take note of `size` bytes that hold the numbers `first` to `last`."""
+    def add(self, first: int, last: int, size: int, segment: int) -> None:
+        """Take note of `size` bytes of a segment that hold the numbers `first` to `last`."""
+        if segment not in self._segments:
+            self._segments = sorted([*self._segments, segment])[-_MOST_SEGMENTS:]
         kept = [part for span in self._spans for part in _around(span, first, last)]
         new = _Span(first, last, size).part(self._forgotten + 1, last)
         self._spans = _joined(sorted([*kept, new] if new else kept))
@@ -48,6 +53,16 @@ class LogTail:
         """Return the bytes of all numbers above `lsn`."""
         parts = (span.part(lsn + 1, span.last) for span in self._spans)
         return round(sum(part.bytes for part in parts if part is not None))
+
+    def read_behind(self, lsn: int) -> int:
+        """Return the bytes that are read for all numbers above `lsn`: segments are read whole."""
+        begun = [first for first in self._segments if first <= lsn + 1]
+        return self.behind(begun[-1] - 1 if begun else lsn)
+
+    @property
+    def newest_segment(self) -> int:
+        """First number of the newest segment."""
+        return self._segments[-1] if self._segments else 1
 
 
 def _around(span: _Span, first: int, last: int) -> Iterator[_Span]:

@@ -239,6 +239,14 @@ class Ring:
         newest = self.state.saved.covered_lsn
         return (self._tail if lsn >= newest else self._long_tail).behind(lsn)
 
+    def log_bytes(self, lsn: int | None = None) -> int:
+        """Return the bytes of the segments that hold what follows a record.
+
+        Without one, of the newest segment.
+        """
+        newest = self._long_tail.newest_segment - 1
+        return self._long_tail.read_behind(newest if lsn is None else lsn)
+
     @property
     def event_seq(self) -> int:
         """Sequence number of the newest event."""
@@ -317,7 +325,7 @@ class Ring:
             self._long_tail.forget(saved.fulls[-2].covers_lsn)
         size = max(batch.end.offset - batch.start.offset, 0)
         for tail in (self._tail, self._long_tail):
-            tail.add(batch.records[0].lsn, batch.records[-1].lsn, size)
+            tail.add(batch.records[0].lsn, batch.records[-1].lsn, size, batch.start.segment)
 
     def max_gap_us(self, resource: str) -> int:
         """Return the longest time between two samples that is no gap in the recording."""

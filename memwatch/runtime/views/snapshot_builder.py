@@ -93,7 +93,7 @@ class SnapshotBuilder:
                 lights.disk_light(disk, facts.guard, settings, space.level if space else "normal"),
                 lights.processes_light(processes, run, settings),
                 lights.checkpoint_light(checkpoints, run, recovery.budget),
-                lights.step_light(progress, run, settings),
+                lights.step_light(progress, run, settings, foreign=self._ring.store is not None),
             ),
             limits=limits,
             resources=resources,

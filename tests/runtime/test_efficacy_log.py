@@ -1,0 +1,171 @@
+"""What was measured is written down as it becomes known, and a guard's restart loses none of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from memwatch.agent.log import LogWriter
+from memwatch.domain.intervention import Intervention
+from memwatch.domain.record import Record
+from memwatch.runtime.guard.efficacy_log import EfficacyLog, members, restored
+from memwatch.runtime.guard.recollection import recollect
+from memwatch.runtime.guard.recorder import Recorder
+from memwatch.runtime.views.intervention_view import Known
+from tests.builders import batch, record, tiers
+from tests.faults.failing_files import FailingFiles
+from tests.runtime.watched import MB, Watched
+
+BEFORE, AFTER = 60 * MB, 40 * MB
+
+
+class Bench:
+    """A watched run whose efficacy is written to a log of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.watched = Watched()
+        self.wal = home / "wal"
+        self.files = FailingFiles()
+        clock = self.watched.clock
+        self.recorder = Recorder(
+            self.wal, clock, lambda: LogWriter(self.wal, clock=clock, files=self.files)
+        )
+        self.logged: list[Record] = []
+        view = self.watched.builder.interventions
+        self.log = EfficacyLog(view, self.recorder, self.watched.clock)
+        self.told: list[Record] = []
+        self.log.tell = self.told.append
+        self.size = BEFORE
+
+    def pass_s(self, seconds: int, every_s: int = 1) -> None:
+        for _ in range(seconds // every_s):
+            self.watched.clock.advance_s(every_s)
+            self.watched.say("sample", tiers=tiers(recent=self.size))
+            self.watched.snapshot()
+            self.log.look()
+
+    def purge(self) -> None:
+        self.size = AFTER
+        freed = BEFORE - AFTER
+        told = {"tier": "recent", "cause": "share_cap", "freed_bytes": freed}
+        self.logged.append(self.watched.say("purge.end", **told))
+
+    @property
+    def now_s(self) -> float:
+        return self.watched.clock.boot_us() / 1e6
+
+    def experiments(self, count: int) -> None:
+        for number in range(count):
+            self.watched.say("experiment.begin", x=number)
+            self.pass_s(2)
+            self.watched.say("experiment.end", x=number, status="kept", duration_us=2_000_000)
+
+    @property
+    def row(self) -> Intervention:
+        self.watched.snapshot()
+        (found,) = self.watched.builder.interventions.rows(9)
+        return found
+
+    def said(self) -> list[tuple[Any, ...]]:
+        names = ("at", "verdict", "after_10s", "after_10min", "rebound_s")
+        return [tuple(one.members.get(name) for name in names) for one in self.told]
+
+
+def begun(home: Path) -> Bench:
+    bench = Bench(home)
+    bench.watched.begin()
+    bench.experiments(3)
+    bench.pass_s(40)
+    bench.purge()
+    return bench
+
+
+def test_each_stage_is_written_once(tmp_path: Path) -> None:
+    bench = begun(tmp_path)
+    bench.pass_s(11)
+    assert bench.told == []
+    bench.pass_s(10)
+    first = ("10s", "effective", AFTER, None, None)
+    assert bench.said() == [first]
+    bench.experiments(3)
+    bench.pass_s(640)
+    second = ("10min", "effective", AFTER, AFTER, None)
+    assert bench.said() == [first, second]
+    bench.size = BEFORE
+    bench.pass_s(30)
+    assert bench.said()[:2] == [first, second]
+    ((stage, _, _, _, back_s),) = bench.said()[2:]
+    assert (stage, round(back_s / 10)) == ("settled", 67)
+    bench.pass_s(60)
+    assert len(bench.told) == 3
+    assert bench.told[-1].members["experiments"]["after_s"] == 2.0
+
+
+def test_a_guard_goes_on_with_what_the_one_before_it_measured(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    first.pass_s(20)
+    known = first.row
+    first.recorder.close()
+    second = Bench(tmp_path / "second")
+    second.watched.clock.advance_s(first.now_s - second.now_s)
+    second.log.restore(recollect(first.wal, second.watched.clock.wall_us()).efficacy)
+    (held,) = known.effects
+    as_written = replace(known, held_s=12.0, effects=(replace(held, held_s=12.0),))
+    assert second.row == as_written, "before the log of the agent is read"
+    second.watched.ring.take(batch(*first.logged))  # but the samples: the log was cut meanwhile
+    second.watched.lsn = first.watched.lsn
+    second.size = AFTER
+    second.pass_s(5)
+    told = second.row
+    assert (told.before, told.after_10s, told.freed_bytes) == (BEFORE, AFTER, BEFORE - AFTER)
+    assert (told.verdict, told.id) == ("effective", known.id)
+    second.pass_s(700, every_s=5)
+    assert (second.row.after_10min, second.row.freed_bytes) == (AFTER, BEFORE - AFTER)
+    assert [one.members["at"] for one in second.told] == ["10min"], "10 s was written before"
+
+
+def test_what_a_full_disk_refused_is_written_later(tmp_path: Path) -> None:
+    bench = begun(tmp_path)
+    bench.files.fail_all("write")
+    bench.pass_s(20)
+    assert bench.told == []
+    bench.files.heal()
+    bench.pass_s(10)
+    assert [one.members["at"] for one in bench.told] == ["10s"]
+    assert bench.told[0].lsn > 0
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["at", *Intervention.__struct_fields__]), ANY),
+    st.sampled_from(["10s", "10min", "settled", "later", 7]),
+)
+@settings(max_examples=200, deadline=None)
+def test_whatever_a_log_says_it_is_an_intervention_or_nothing(
+    said: dict[str, Any], stage: object
+) -> None:
+    known = restored(record(1, "efficacy", **{"id": "a", "action": "purge", **said, "at": stage}))
+    if known is not None:
+        assert known.stage in ("10s", "10min", "settled")
+        assert all(text.isprintable() for text in (known.row.id, known.row.why, known.row.tier))
+        again = restored(record(2, "efficacy", **members(known)))
+        assert again == known
+
+
+def test_what_is_written_is_read_again_to_the_last_figure(tmp_path: Path) -> None:
+    bench = begun(tmp_path)
+    bench.pass_s(20)
+    known = Known("10s", bench.row)
+    assert restored(record(1, "efficacy", **members(known))) == known
