@@ -12,7 +12,7 @@ from memwatch.domain.recovery import PastRecovery
 _ENTRY_BYTES = 1_500
 """Of an entry in a checkpoint, where nobody counted them."""
 _KEPT_SHARE = 0.5
-"""Of the log an increment keeps so much, until the chain tells: later changes hide earlier ones."""
+"""Of the log a checkpoint keeps so much: later changes hide earlier ones."""
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -30,9 +30,12 @@ class Work(Struct, frozen=True, kw_only=True):
     """Lines of the increments behind the full one."""
     delta_count: int = 0
     log_bytes: int = 0
-    """Of the log since the full one: read and checked, even where an increment replaces it."""
+    """Of the segments of the log that hold what is replayed: read and checked whole."""
+    segment_bytes: int = 0
+    """Of the newest segment: read even when nothing of it is replayed, so what a checkpoint taken
+    now leaves to read."""
     tail_bytes: int = 0
-    """Of the log behind the newest increment: replayed."""
+    """Of the log behind the newest checkpoint: replayed."""
     tail_records: int = 0
 
     @property
@@ -61,16 +64,15 @@ class Work(Struct, frozen=True, kw_only=True):
                 full_entries=self.full_entries,
                 blob_bytes=self.blob_bytes,
                 blob_count=self.blob_count,
+                log_bytes=self.segment_bytes,
+                segment_bytes=self.segment_bytes,
             )
-        covered_bytes = max(self.log_bytes - self.tail_bytes, 0)
-        known = self.delta_bytes and covered_bytes
-        kept = min(self.delta_bytes / covered_bytes, 1.0) if known else _KEPT_SHARE
         return replace(
             self,
-            delta_bytes=self.delta_bytes + round(self.tail_bytes * kept),
-            delta_entries=self.delta_entries + round(self.tail_records * kept),
+            delta_bytes=self.delta_bytes + round(self.tail_bytes * _KEPT_SHARE),
+            delta_entries=self.delta_entries + round(self.tail_records * _KEPT_SHARE),
             delta_count=self.delta_count + 1,
-            log_bytes=max(self.log_bytes, self.tail_bytes),
+            log_bytes=self.segment_bytes,
             tail_bytes=0,
             tail_records=0,
         )
