@@ -193,7 +193,9 @@ def due_text(checkpoints: Checkpoints) -> str:
     return f"{kind} in {soon}" if of is None else f"{kind} in {of - (done or 0)} exp or {soon}"
 
 
-def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:
+def step_light(
+    progress: Progress, run: RunInfo, settings: Lights, *, foreign: bool = False
+) -> Light:
     """STEP: age of the last progress; CRIT when the process is gone without a word."""
     age = progress.last_step_s
     figure = "–" if age is None else age_words(age, run)
@@ -202,7 +204,8 @@ def step_light(progress: Progress, run: RunInfo, settings: Lights) -> Light:
     if run.state == "ended":
         return Light(name="STEP", word="ok", figure=figure, meaning="run ended")
     if age is None:
-        return Light(name="STEP", word="no data", figure="–", meaning="no step yet")
+        meaning = "checkpoints alone tell no steps" if foreign else "no step yet"
+        return Light(name="STEP", word="no data", figure="–", meaning=meaning)
     if run.state in ("paused", "read_only"):
         meaning = run.state.replace("_", "-")
         return Light(name="STEP", word="watch", figure=figure, meaning=meaning)

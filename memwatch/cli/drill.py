@@ -19,7 +19,7 @@ from memwatch.analytics.recovery.estimate import comparable
 from memwatch.cli.status import read_status
 from memwatch.config.locations import home, lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
-from memwatch.domain.errors import MemwatchError
+from memwatch.domain.errors import MemwatchError, UsageError
 from memwatch.domain.recovery import PastRecovery, Recovery
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, percent_text
@@ -53,7 +53,10 @@ def run(words: list[str]) -> int:
     parser.add_argument("target", help="run directory or run id")
     parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
     options = parser.parse_args(words)
-    path = open_run(resolve(options.target)).path
+    opened = open_run(resolve(options.target))
+    if opened.foreign is not None:
+        raise UsageError("only the program that wrote these checkpoints can load them: no drill")
+    path = opened.path
     known = _estimated(path)
     result = {"t_us": SystemClock().wall_us(), "kind": "drill", **_drilled(path)}
     done = msgspec.convert(result, PastRecovery)

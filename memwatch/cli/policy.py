@@ -26,9 +26,9 @@ from memwatch.config.schema import Profile
 from memwatch.config.settings import load_config
 from memwatch.config.yaml_file import read_text, read_tree
 from memwatch.domain.errors import ConfigError, TargetError, UsageError
-from memwatch.domain.operations import HOLDS
 from memwatch.domain.text import inert
 from memwatch.host.lock import FileLock, LockHeldError, holder
+from memwatch.ingest.foreign import foreign_at
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.attach import Attachment
 from memwatch.runtime.runs.target import GUARD_LOCK, newest, resolve, run_key
@@ -309,7 +309,7 @@ def _subject(target: str | None) -> _Subject:
             return _Subject("no run", named_profile("native"))
     else:
         path = Path(target)
-        if path.is_file():
+        if path.is_file() and foreign_at(path) is None:
             return _file(path)
         if target.endswith((".yaml", ".yml")) and not path.exists():
             raise ConfigError(f"{inert(target, 120)} cannot be read: No such file or directory")
@@ -326,6 +326,6 @@ def _subject(target: str | None) -> _Subject:
         profile=profile,
         key=run_key(opened.path, manifest.run_id),
         run_dir=opened.path,
-        ops=frozenset([*manifest.ops, *HOLDS]),
+        ops=opened.ops,
         notes=notes,
     )

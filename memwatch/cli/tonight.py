@@ -20,7 +20,6 @@ from memwatch.config.policy_load import load_policy
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.command import Command, CommandInfo
 from memwatch.domain.errors import ConfigError, SessionError
-from memwatch.domain.operations import HOLDS
 from memwatch.domain.text import inert
 from memwatch.host.logout import Logout, logout_facts
 from memwatch.host.procfs import PROC, read_arguments
@@ -102,11 +101,10 @@ def _facts(attachment: Attachment, opened: OpenedRun) -> NightFacts:
 
 
 def _policy(attachment: Attachment, opened: OpenedRun) -> tuple[Policy | None, str]:
-    ops = {*opened.manifest.ops, *HOLDS}
     try:
         profile = named_profile(opened.manifest.profile)
         home, extra = run_home(attachment.key), _policy_of_guard(attachment.guard_pid)
-        book = load_policy(profile, run_dir=opened.path, run_home=home, extra=extra, ops=ops)
+        book = load_policy(profile, run_dir=opened.path, run_home=home, extra=extra, ops=opened.ops)
     except ConfigError as error:
         return None, str(error)
     return book.base, ""

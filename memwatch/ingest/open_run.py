@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from memwatch.domain.errors import TargetError
+from memwatch.domain.operations import HOLDS
 from memwatch.domain.text import inert
 from memwatch.ingest.foreign import FOREIGN, NATIVE, Foreign, foreign_at
 from memwatch.wal.manifest import RunManifest, parse_run
@@ -37,6 +38,11 @@ class OpenedRun(Struct, frozen=True):
     def foreign(self) -> Foreign | None:
         """The foreign kind that it is of; None for a run directory of ours."""
         return FOREIGN.get(self.source)
+
+    @property
+    def ops(self) -> frozenset[str]:
+        """What its agent takes: what it states, and the holds that each agent of ours keeps."""
+        return frozenset() if self.foreign else frozenset([*self.manifest.ops, *HOLDS])
 
     @property
     def wal_dir(self) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from memwatch.actuators.actuator import Reach
 from memwatch.actuators.native import NativeActuator
 from memwatch.actuators.none import NoActuator
@@ -18,7 +16,6 @@ from memwatch.domain.clock import Clock
 from memwatch.domain.command import Command
 from memwatch.domain.control import NotifyInfo
 from memwatch.domain.errors import ConfigError
-from memwatch.domain.operations import HOLDS
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 from memwatch.host.process import boot_id
@@ -52,7 +49,6 @@ from memwatch.runtime.runs.meta_file import MetaFile
 from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
-from memwatch.wal.manifest import RunManifest
 
 Teller = Leaving | Warden | Upkeep | Notifier | Estimates | EfficacyLog
 Loop = Clerk | IngestLoop | StoreWatch | ProbeLoop | Warden | Notifier | Heartbeat
@@ -81,9 +77,8 @@ class Parts:
         """What is wrong with the settings, for people."""
         self.profile = self._profile(manifest.profile)
         self.settings = self._settings()
-        self.foreign = foreign = opened.foreign
-        """What kind of source of another program it is; None for a run of ours."""
-        self.run = RunFacts(path=str(path), manifest=manifest, source=opened.source)
+        self.opened, foreign = opened, opened.foreign
+        self.run = _facts(opened)
         self.ring = Ring(self.profile, clock, boot_id())
         self.reserve = DiskReserve(home)
         self.recorder = Recorder(home / "wal", clock)
@@ -109,7 +104,7 @@ class Parts:
             self.told,
             names=(manifest.run_id, path.name),
         )
-        self.policy = PolicyKeeper(self.profile, path, home, policy, self._ops())
+        self.policy = PolicyKeeper(self.profile, path, home, policy, opened.ops)
         self.authority = Authority(memwatch_home(), clock)
         self.wishes = Wishes(clock)
         controls = Controls(
@@ -150,12 +145,12 @@ class Parts:
         self.ring.take_guard(record)
         self.leaving.take_guard(record)
 
-    def follow(self, manifest: RunManifest) -> None:
+    def follow(self, opened: OpenedRun) -> None:
         """Follow an agent that began again under a new process."""
-        self.run = replace(self.run, manifest=manifest)
+        self.opened, self.run = opened, _facts(opened)
         self.builder.run = self.portrait.run.run = self.run
-        self.actuator.ops = manifest.ops
-        self.policy.follow_agent(self._ops())
+        self.actuator.ops = opened.manifest.ops
+        self.policy.follow_agent(opened.ops)
 
     def restore(self, known: Recollection) -> list[str]:
         """Go on where the guard before this one ended; returns what is to be said of that."""
@@ -236,11 +231,6 @@ class Parts:
             self.trouble.append(f"{error}; the native profile is used")
             return named_profile("native")
 
-    def _ops(self) -> frozenset[str]:
-        """Return what an agent takes: what it states, and the holds that each of ours keeps."""
-        holds = HOLDS if self.foreign is None else ()
-        return frozenset([*self.run.manifest.ops, *holds])
-
     def _settings(self) -> Settings:
         try:
             return load_config()
@@ -248,3 +238,7 @@ class Parts:
             self.settings_error = inert(str(error), 300)
             self.trouble.append(f"{error}; nobody is notified, the usual settings are used")
             return Settings()
+
+
+def _facts(opened: OpenedRun) -> RunFacts:
+    return RunFacts(path=str(opened.path), manifest=opened.manifest, source=opened.source)

@@ -306,30 +306,30 @@ class Guard:
 
     def _follow_start(self) -> None:
         """Follow an agent that began again in the same directory, under a new process."""
-        if self._parts.foreign is not None:
+        if self._parts.opened.foreign is not None:
             return  # nothing but the writing itself tells of a new process
         try:
             opened = open_run(Path(self._parts.run.path))
         except TargetError:
             return  # it is being moved or removed: what was known of it stays
-        self._parts.follow(opened.manifest)
+        self._parts.follow(opened)
         self._watch_writer()
 
     def _watch_foreign(self, writer: Identity) -> None:
         """Measure a process that was seen to write in a foreign source."""
         parts = self._parts
         named = replace(
-            parts.run.manifest,
+            parts.opened.manifest,
             pid=writer.pid,
             start_ticks=writer.start_ticks,
             boot_id=writer.boot_id,
         )
-        parts.follow(named)
+        parts.follow(replace(parts.opened, manifest=named))
         parts.probe.watch(writer)
 
     def _watch_writer(self) -> None:
         run = self._parts.run
-        if self._parts.foreign is not None:
+        if self._parts.opened.foreign is not None:
             return  # known once it is seen to write
         self._parts.ring.run_boot_id = run.manifest.boot_id
         self._parts.probe.watch(writer_of(Path(run.path), run.manifest))
