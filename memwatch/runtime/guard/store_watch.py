@@ -53,7 +53,8 @@ class StoreWatch:
         self._on_news = on_news
         self._before: StoreLook | None = None
         self._writer: Identity | None = None
-        self._period_s = SOON_S
+        self.period_s = SOON_S
+        """Seconds until the next look, when no hint brings it forward."""
         self._earliest = self._due = 0.0
         self._stop, self._wake = threading.Event(), threading.Event()
         self.watcher = Watcher([kind.folder(path)], self._wake)
@@ -161,9 +162,9 @@ class StoreWatch:
 
     def _plan_next(self, took_s: float, *, busy: bool) -> None:
         now, least_s = time.monotonic(), max(SOON_S, took_s / _LOOKING_SHARE)
-        self._period_s = SOON_S if busy else min(self._period_s * _SLOWER, LATE_S)
+        self.period_s = SOON_S if busy else min(self.period_s * _SLOWER, LATE_S)
         self._earliest = now + least_s
-        self._due = now + max(self._period_s, least_s)
+        self._due = now + max(self.period_s, least_s)
 
     def _follow_writer(self, look: StoreLook) -> None:
         """Keep to the process that wrote first, while it lives: others may be its children."""
