@@ -22,7 +22,7 @@ from memwatch.domain.checkpoints import (
     StoreLook,
 )
 
-NEWEST = 6
+NEWEST = 4
 """Checkpoints that a snapshot shows one by one."""
 NAMED = 8
 _FAILED = ("aborted", "incomplete", "damaged")
