@@ -65,6 +65,10 @@ def open_run(path: Path) -> OpenedRun:
             raise TargetError(f"{shown} is neither a directory nor a file; name a run directory")
         if status.st_uid != os.geteuid():
             raise TargetError(f"{shown} belongs to another user; run memwatch as its owner")
+        if not _is_text(place):
+            raise TargetError(
+                f"{shown} has a path that is no UTF-8 and can be told nobody; rename it"
+            )
         return _open(place, shown) if stat.S_ISDIR(status.st_mode) else _open_file(place, shown)
     except FileNotFoundError:
         raise TargetError(f"{shown} does not exist; `memwatch ls` lists the runs") from None
@@ -74,6 +78,13 @@ def open_run(path: Path) -> OpenedRun:
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a zero byte, bad disk
         why = error.strerror if isinstance(error, OSError) else None
         raise TargetError(f"{shown} cannot be opened: {inert(why or str(error))}") from None
+
+
+def _is_text(place: Path) -> bool:
+    try:
+        return bool(str(place).encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _open(place: Path, shown: str) -> OpenedRun:

@@ -56,10 +56,17 @@ def test_the_path_names_it_for_good(tmp_path: Path) -> None:
     assert ids[0] == ids[2] != ids[1]
 
 
-@pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\nb", "名前", os.fsdecode(b"\xff\xfe"), "x" * 200])
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\nb", "名前", "..x", "x" * 200])
 def test_any_name_gives_an_id_that_is_plain(tmp_path: Path, name: str) -> None:
     run_id = open_run(a_directory(tmp_path / name)).manifest.run_id
     assert re.fullmatch(r"directory-[\w.-]{1,60}-[0-9a-f]{8}", run_id, re.ASCII)
+
+
+def test_a_path_that_cannot_be_told_is_refused(tmp_path: Path) -> None:
+    place = a_directory(tmp_path / os.fsdecode(b"caf\xe9"))
+    with pytest.raises(TargetError, match="no UTF-8 and can be told nobody; rename it") as caught:
+        open_run(place)
+    assert str(caught.value).isprintable()
 
 
 def test_a_run_of_ours_goes_before(tmp_path: Path) -> None:

@@ -132,6 +132,21 @@ def test_a_moved_run_keeps_its_key(tmp_path: Path) -> None:
     assert run_key(moved, "run-1") == "run-1", "whatever lies now where it was"
 
 
+def test_a_store_is_found_by_its_path_and_its_name(tmp_path: Path) -> None:
+    store = tmp_path / "agent.sqlite"
+    store.touch()
+    assert guard_socket(store) is None, "nobody has watched it"
+    know(store, "langgraph-1", source="langgraph", socket=str(tmp_path / "its.sock"))
+    (tmp_path / "its.sock").touch()
+    (tmp_path / "link").symlink_to(store)
+    assert guard_socket(store) == guard_socket(tmp_path / "link") == tmp_path / "its.sock"
+    assert guard_socket(tmp_path / "other.sqlite") is None
+    assert resolve("agent.sqlite") == resolve("langgraph-1") == store
+    store.unlink()
+    with pytest.raises(TargetError, match="is no path and no run"):
+        resolve("agent.sqlite")
+
+
 def test_a_link_to_a_run_is_the_run(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     know(path)
