@@ -186,7 +186,8 @@ def test_nothing_is_written_in_a_store_nor_asked_of_it(stage: Stage) -> None:
 
 def test_it_is_found_again_by_path_id_and_name(stage: Stage) -> None:
     place = stage.folder / "out"
-    Writer(stage, "trainer", place).ask("save", 1, 1000)
+    trainer = Writer(stage, "trainer", place)
+    trainer.ask("save", 1, 1000)
     guard = stage.guard(place)
     listed = json.loads(stage.cli("ls", "--json").stdout)["runs"]
     (run,) = (one for one in listed if one["path"] == str(place.resolve()))
@@ -199,3 +200,12 @@ def test_it_is_found_again_by_path_id_and_name(stage: Stage) -> None:
     assert f"ok   guard     pid {guard.pid}, records" in tonight.stdout
     assert "it watches and tells, no more" in tonight.stdout
     assert "ctl" not in tonight.stdout, "no advice that would be refused"
+    assert stage.cli("guard", "--stop", run["id"]).returncode == 0
+    assert _listed_state(stage) == "not running"
+    trainer.ask("begin", 2, 1000)
+    assert _listed_state(stage) == "running, unwatched", "a file there is open for writing"
+
+
+def _listed_state(stage: Stage) -> str:
+    (run,) = json.loads(stage.cli("ls", "--json").stdout)["runs"]
+    return str(run["state"])
