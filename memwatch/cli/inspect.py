@@ -1,4 +1,4 @@
-"""`memwatch inspect`: read a run once and report what it holds, damage included."""
+"""`memwatch inspect`: read a run or store once and report what it holds, damage included."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from memwatch.cli.inspect_store import is_fine, make_store_report, store_lines
+from memwatch.domain.checkpoints import StoreLook
 from memwatch.domain.record import Fault
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, local_time_text
+from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.one_look import Look
 from memwatch.runtime.runs.target import resolve
 from memwatch.wal.segment import segment_lsn
@@ -17,25 +20,38 @@ from memwatch.wal.segment import segment_lsn
 _EXAMPLE = """examples:
   memwatch inspect ./runs/night-7
   memwatch inspect ./runs/night-7 --json
+  memwatch inspect ./out/lora            a directory of checkpoints of any trainer
+  memwatch inspect graph.sqlite          a database of LangGraph's saver
 
-exit status: 0 readable without damage; 1 damage or gaps were found; 2 no such run."""
+exit status: 0 readable without damage; 1 damage or gaps were found, or the newest checkpoint of a
+store is not complete; 2 no such run."""
 
 
 def run(words: list[str]) -> int:
-    """Report what a run directory holds; returns 1 when something in it is damaged."""
+    """Report what a run or store holds; returns 1 when something in it is damaged."""
     parser = argparse.ArgumentParser(
         prog="memwatch inspect",
-        description="Reads a run directory once and reports what it holds. Writes nothing.",
+        description="Reads a run, or a store of checkpoints, once and reports what it holds. "
+        "Writes nothing.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("path", help="run directory or run id")
+    parser.add_argument("path", help="run directory, run id, or checkpoint store")
     parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
     options = parser.parse_args(words)
-    look = Look(resolve(options.path))
+    opened = open_run(resolve(options.path))
+    if opened.foreign is not None:
+        return _inspect_store(opened.foreign.look(opened.path, None), as_json=options.json)
+    look = Look(opened.path)
     report = make_report(look)
     print(json.dumps(report) if options.json else "\n".join(_lines(report)))
     return int(bool(report["damaged"] or report["gaps"]))
+
+
+def _inspect_store(look: StoreLook, *, as_json: bool) -> int:
+    report = make_store_report(look)
+    print(json.dumps(report) if as_json else "\n".join(store_lines(look, report)))
+    return int(not is_fine(look))
 
 
 def make_report(look: Look) -> dict[str, Any]:
