@@ -197,7 +197,8 @@ def test_no_more_than_a_handful_and_the_most_useful_first() -> None:
         *[done("reclaim", 200, rebound_s=100.0, plan="5f-warn")] * 2,
     ]
     checkpoints = Checkpoints(
-        bloat=Bloat(verdict="bloat", why="w"), prune=Prune(ids=("a",), count=1, bytes=5 * MB, why="old")
+        bloat=Bloat(verdict="bloat", why="w"),
+        prune=Prune(ids=("a",), count=1, bytes=5 * MB, why="old"),
     )
     found = advice(*past, memory=WARN, checkpoints=checkpoints)
     assert [one.kind for one in found] == ["action", "checkpoint", "policy", "policy"]

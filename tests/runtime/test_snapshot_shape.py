@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from memwatch.domain.sample import DiskSample
-from memwatch.domain.snapshot import Disk
 from tests.builders import T0_US
 from tests.runtime.watched import MB, S, Watched
 
@@ -30,12 +29,7 @@ def test_a_tier_reads_like_any_resource() -> None:
     assert all(tier.time_to_limit_s is None for tier in watched.snapshot(alive=False).tiers)
 
 
-@pytest.mark.parametrize(("free_mb", "fits"), [(1_399, False), (1_400, True)])
-def test_the_next_checkpoint_fits_beside_the_reserve(
-    monkeypatch: pytest.MonkeyPatch, free_mb: int, fits: bool
-) -> None:
-    from memwatch.runtime.views import snapshot_builder
-
+def test_the_next_checkpoint_fits_beside_the_reserve() -> None:
     watched = Watched()
     watched.begin()
     assert watched.snapshot().checkpoints.next_fits is None, "no disk, no checkpoint"
@@ -43,8 +37,8 @@ def test_the_next_checkpoint_fits_beside_the_reserve(
     watched.say("checkpoint.commit", bytes=200 * MB, **about)
     found = watched.snapshot().checkpoints
     assert found.last_recoverable_full is not None
-    disk = Disk(free_bytes=free_mb * MB)
-    assert snapshot_builder._next_fits(found, disk, 1_000 * MB) is fits
-    assert found.next_fits is None
-    watched.ring.take_disk(DiskSample(t_us=T0_US + S, total_bytes=10**12, free_bytes=10**11))
-    assert watched.snapshot().checkpoints.next_fits is True
+    assert (found.next_bytes, found.next_fits) == (200 * MB, None)
+    for free_mb, fits in ((1_399, False), (1_400, True)):
+        disk = DiskSample(t_us=T0_US + S, total_bytes=10**12, free_bytes=free_mb * MB)
+        watched.ring.take_disk(disk)
+        assert watched.snapshot().checkpoints.next_fits is fits

@@ -54,7 +54,7 @@ def test_figures_and_advice_are_those_of_the_store() -> None:
     assert found.source == "directory"
     assert (found.count, found.stats.complete, found.stats.total_bytes) == (5, 5, 50 * MB)
     assert found.last_recoverable_full == found.last == FIVE[-1]
-    assert [one.id for one in found.newest] == [one.id for one in reversed(FIVE)]
+    assert [one.id for one in found.newest] == [one.id for one in reversed(FIVE[1:])]
     assert (found.age_s, found.stats.every_s, found.due_in_s) == (20, 60, 40)
     assert not found.overdue
     assert found.prune.ids == ("checkpoint-2", "checkpoint-3")
