@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from memwatch.ui.screens.dialog import DialogScreen
+    from memwatch.ui.screens.listing import Listing, ListingScreen
+    from memwatch.ui.screens.overlay import DrawText
 
 REFRESHES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 
@@ -52,6 +54,7 @@ class DashboardApp(LiveApp):
     _requests = 0
     _asked_first = False
     _first_is_open = False
+    _seen = False
 
     def action_run(self, name: str) -> None:
         """Do what the table says, or say why not."""
@@ -113,7 +116,11 @@ class DashboardApp(LiveApp):
             self._dialog.answered(message.slot, message.answer, message.error)
 
     def _look_at(self, snapshot: Snapshot) -> None:
-        """Ask once what the guard may do, where nobody said so for this run."""
+        """Open what a store is looked at for; ask once what the guard may do, where nobody said."""
+        if not self._seen:
+            self._seen = True
+            if snapshot.checkpoints.source != "native":
+                self._do_checkpoints()
         if self._first_is_open and snapshot.engine.asked:
             self._answered_elsewhere(snapshot)
         if self._asked_first or self.screen is not self.dashboard:
@@ -142,6 +149,7 @@ class DashboardApp(LiveApp):
     # -- panels and pace -------------------------------------------------------------------------
 
     def _do_panel(self, name: str) -> None:
+        self._leave_listing()
         self.dashboard.bring_to_front(name)
 
     def _do_next_panel(self, step: str) -> None:
@@ -168,6 +176,47 @@ class DashboardApp(LiveApp):
         self.frame = replace(self.frame, refresh_s=seconds)
         self.say(f"an update each {seconds:g} s")
 
+    # -- long tables ---------------------------------------------------------------------------
+
+    def _do_checkpoints(self) -> None:
+        from memwatch.ui.screens.listings import CheckpointListing
+
+        self._list(CheckpointListing())
+
+    def _do_interventions(self) -> None:
+        from memwatch.ui.screens.listings import InterventionListing
+
+        self._list(InterventionListing())
+
+    def _list(self, listing: Listing) -> None:
+        """Open a listing in place of another one; the key of the open one closes it."""
+        from memwatch.ui.screens.listing import ListingScreen
+
+        shown = self.listing
+        self._leave_listing()
+        if shown is not None and shown.listing.name == listing.name:
+            return
+        screen = ListingScreen(self.frame, listing, self.bridge.ask, self._dress, self._box)
+        screen.set_class(self.ascii_only, "-ascii")
+        self.listing = screen
+        self.push_screen(screen, lambda _: self._listing_left(screen))
+
+    def _leave_listing(self) -> None:
+        if self.listing is not None and self.screen is self.listing:
+            left = self.listing
+            left.dismiss()
+            self._listing_left(left)
+
+    def _listing_left(self, left: ListingScreen) -> None:
+        if self.listing is left:  # it may be told of one that another has replaced by now
+            self.listing = None
+            self._next_frame()
+
+    def _listed(self, message: messages.Answered) -> None:
+        """Hand the rows to the table that asked for them."""
+        if self.listing is not None:
+            self.listing.answered(message.slot, message.answer)
+
     # -- boxes over the dashboard ----------------------------------------------------------------
 
     @on(messages.EvidenceRequested)
@@ -185,9 +234,12 @@ class DashboardApp(LiveApp):
 
     def _open(self, name: str, panel: str = "") -> None:
         from memwatch.ui.screens.boxes import box
+
+        self._box(*box(name, panel))
+
+    def _box(self, title: str, draw: DrawText) -> None:
         from memwatch.ui.screens.overlay import Overlay
 
-        title, draw = box(name, panel)
         overlay = Overlay(self.frame, title, draw, self._dress)
         overlay.set_class(self.ascii_only, "-ascii")
         self.push_screen(overlay)

@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 
 TRIAL = "trial"
 """Slots of what a question to a person asks the agent begin so."""
+LISTED = "rows "
+"""Slots of what a long table asks the guard for begin so."""
 
 _PATIENCE_S = 1.0
 """How long the guard may wait for news before it answers that there are none.

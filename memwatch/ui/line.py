@@ -6,6 +6,7 @@ not characters: a wide character takes two.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -99,6 +100,26 @@ def wrapped(text: str, width: int, style: str = "") -> list[Line]:
     return lines
 
 
+def wrapped_line(line: Line, width: int, indent: int = 0) -> list[Line]:
+    """Return a line in its styles as lines of at most `width` cells, all but the first indented.
+
+    >>> [text_of(row) for row in wrapped_line([("fix ", "dim"), ("a full checkpoint", "")], 10, 4)]
+    ['fix a full', '    check…']
+    """
+    rows: list[Line] = [[]]
+    begun = False  # the row has a word
+    for text, style in line:
+        for piece in _PIECES.findall(text):
+            word = piece if begun or len(rows) == 1 else piece.lstrip()
+            if begun and width_of(rows[-1]) + cell_len(word.rstrip()) > width:
+                rows.append([(" " * indent, "")] if indent else [])
+                word = word.lstrip()
+            rows[-1].append((word, style))
+            begun = bool(text_of(rows[-1]).strip())
+    return [cut_line(row, width) for row in rows]
+
+
+_PIECES = re.compile(r"\s*\S+|\s+")
 _ASCII = str.maketrans(
     "–—…×│┃─━┄┴└┘┌┐▏▸·•→←↑↓±≤≥−█▓▒░╱■▲⏎⇧\N{REPLACEMENT CHARACTER}",
     "--~x||-=-+++++|>.*><^v~<>-#=+:/o*<^?",

@@ -16,7 +16,7 @@ from memwatch.domain.snapshot import Event, Snapshot
 from memwatch.domain.text import inert
 from memwatch.ui import messages, view
 from memwatch.ui.bell import Bell
-from memwatch.ui.bridge import TRIAL, Bridge
+from memwatch.ui.bridge import LISTED, TRIAL, Bridge
 from memwatch.ui.cost import CostMeter
 from memwatch.ui.event_log import KEPT, EventLog, with_answer, with_snapshot
 from memwatch.ui.frame import Frame
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from memwatch.runtime.session import Session
+    from memwatch.ui.screens.listing import ListingScreen
     from memwatch.ui.widgets.lines import LinesView
 
 SAID_S = 5.0
@@ -46,6 +47,9 @@ class LiveApp(App[None]):
     `connect` is called in threads, again after each loss, once per thread: a session is used by
     the thread that made it alone. It raises SessionError when there is nobody to talk to.
     """
+
+    listing: ListingScreen | None = None
+    """The long table that covers the dashboard."""
 
     def __init__(  # noqa: PLR0913 - one argument per thing the command line decides
         self,
@@ -157,9 +161,10 @@ class LiveApp(App[None]):
 
     def _show(self, frame: Frame) -> None:
         self.frame = frame
-        self.dashboard.update(frame)
+        below = self.listing or self.dashboard  # a listing covers all of the dashboard
+        below.update(frame)
         top = self.screen
-        if top is not self.dashboard and hasattr(top, "update"):
+        if top is not below and hasattr(top, "update"):
             top.update(frame)
 
     def _events_in_view(self) -> tuple[Event, ...]:
@@ -202,6 +207,8 @@ class LiveApp(App[None]):
                 self._change_view(view.inside)
         elif message.slot.startswith(TRIAL):
             self._tried(message)
+        elif message.slot.startswith(LISTED):
+            self._listed(message)
         elif message.error:
             self.say(f"not sent: {message.error}")
         else:  # from here on the snapshots tell how far it came
@@ -215,6 +222,9 @@ class LiveApp(App[None]):
 
     def _look_at(self, snapshot: Snapshot) -> None:
         """Take notice of a new snapshot, once it is painted."""
+
+    def _listed(self, message: messages.Answered) -> None:
+        """Take the rows of a long table."""
 
     def _tried(self, message: messages.Answered) -> None:
         """Take what the agent says that it would do."""

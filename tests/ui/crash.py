@@ -101,6 +101,21 @@ def _term(  # noqa: PLR0917 - one argument per member of the struct
     )
 
 
+def load_alone() -> Recovery:
+    """Return what is known of a store: how long its load takes."""
+    load = RecoveryTerm(
+        name="load", seconds=6.6, low_s=3.3, high_s=13.2, basis="measured", bytes=2_700 * MB
+    )
+    return Recovery(
+        rto_s=Span(low=3.3, likely=6.6, high=13.2),
+        terms=(load,),
+        fix="start and replay of that program are not known",
+        redo_s=1_239.0,
+        at_risk_s=1_239.0,
+        full_bytes=2_700 * MB,
+    )
+
+
 def over_budget(found: Recovery) -> Recovery:
     """Return the same with a budget that it is over, and a poor grade."""
     said = ("recovery 74 s is over your 60 s",)

@@ -16,6 +16,9 @@ from tests.ui.fake_session import FakeRun
 NIGHTS: dict[str, Callable[[Snapshot], Snapshot]] = {
     "calm": lambda snapshot: snapshot,
     "bad": night.bad,
+    "teaching": night.teaching,
+    "over": night.over,
+    "store": night.store,
     "asking": night.asking,
     "first": lambda snapshot: replace(
         night.in_mode(snapshot, "shadow", asked=False, will="WILL NOT ACT (shadow)"),

@@ -21,6 +21,7 @@ from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Severity, Snapshot
 from memwatch.runtime.session import RowKind
 from tests.ui.builders import MB, TIERS, snapshot_at
+from tests.ui.crash import chain
 
 
 class FakeRun:
@@ -49,6 +50,7 @@ class FakeRun:
         self.holds: list[Hold] = []
         self.submitted: list[Command] = []
         self.series_calls: list[tuple[str, int, int, int]] = []
+        self.rows_calls: list[str] = []
         self.connections = 0
         self._born_us = self.clock.wall_us()
         self._seq = 0
@@ -242,11 +244,14 @@ class FakeSession:
         return found[-limit:]
 
     def rows(self, what: RowKind, limit: int) -> list[Any]:
-        """Return what the snapshot holds of a list."""
+        """Return the chain as it is, or the interventions that the snapshot holds."""
         self._check()
+        self._run.rows_calls.append(what)
         shown = self._run.snapshot()
-        known = shown.checkpoints.newest if what == "checkpoints" else shown.interventions
-        return list(known[:limit])
+        if what == "interventions":
+            return list(shown.interventions[:limit])
+        native = shown.checkpoints.source == "native"
+        return chain(shown.t_us)[:limit] if native else list(shown.checkpoints.newest[:limit])
 
     def submit(self, command: Command) -> str:
         """Hand over a request."""

@@ -8,9 +8,11 @@ from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import Alert, Hold, SinceLeft, Suggestion
+from memwatch.domain.intervention import Advice
 from memwatch.domain.level import EngineMode
 from memwatch.domain.plan import Plan, Step
-from memwatch.domain.snapshot import Snapshot
+from memwatch.domain.snapshot import Light, Limits, Processes, Progress, Snapshot
+from tests.ui import crash
 
 MINUTE_US = 60_000_000
 WHY = (
@@ -90,6 +92,64 @@ def bad(snapshot: Snapshot) -> Snapshot:
                 origin="engine",
                 plan="61f-intervene",
             ),
+        ),
+    )
+
+
+ADVICE = (
+    Advice(
+        text="purge workspace, expired first, brings memory under warn: 37M each in 0.9s, 3 times",
+        kind="action",
+    ),
+    Advice(
+        text="give memory back stopped working: none of the last 2, 4 of 5 before",
+        kind="stopped",
+        set="levels.warn.steps=[purge]",
+    ),
+)
+
+
+def teaching(snapshot: Snapshot) -> Snapshot:
+    """Things were done, with every verdict, and they teach something."""
+    return replace(snapshot, interventions=crash.deeds(snapshot.t_us), advice=ADVICE)
+
+
+def over(snapshot: Snapshot) -> Snapshot:
+    """A crash would cost more than it may, and a restore would not fit."""
+    recovery = crash.over_budget(snapshot.recovery)
+    return replace(snapshot, recovery=recovery)
+
+
+def store(snapshot: Snapshot) -> Snapshot:
+    """A directory of a trainer instead of a run of our own format; its newest is torn."""
+    return replace(
+        snapshot,
+        run=replace(
+            snapshot.run,
+            id="directory-outputs-1f2e3d4c",
+            agent="directory",
+            profile="directory",
+            path="/data/outputs",
+            ops=(),
+            phase=None,
+            experiment=None,
+            switches={},
+            state="silent",
+        ),
+        limits=Limits(),
+        resources=(),
+        tiers=(),
+        processes=Processes(),
+        progress=Progress(),
+        interventions=(),
+        checkpoints=crash.trainer(snapshot.t_us),
+        recovery=crash.load_alone(),
+        profile_note="",
+        lights=(
+            *(Light(name=name, word="no data", figure="–") for name in ("MEMORY", "PROCS")),
+            Light(name="DISK", word="ok", figure="212G"),
+            Light(name="CKPT", word="WARN", figure="20m39s ago", meaning="newest incomplete"),
+            Light(name="STEP", word="no data", figure="–"),
         ),
     )
 

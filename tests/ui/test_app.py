@@ -266,7 +266,7 @@ async def test_enter_opens_the_evidence_of_the_panel_in_front() -> None:
     async with opened(FakeRun()) as (app, pilot):
         await pilot.press("4", "enter")
         await settle(pilot, lambda: "where the figures come from: recovery" in screen_text(app))
-        assert "an incomplete one never counts" in screen_text(app)
+        assert "the sum of its terms" in screen_text(app)
         await pilot.press("escape")
         await settle(pilot)
         await pilot.click("#log")

@@ -7,11 +7,14 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from memwatch.domain.intervention import Intervention, Verdict
 from memwatch.domain.sample import GAP, Column
 from memwatch.domain.snapshot import Event, Limits
 from memwatch.ui.charts.axis import value_top
 from memwatch.ui.charts.course import Course, fetch, from_the_left, span_of
+from memwatch.ui.charts.deeds import deed_marks
 from memwatch.ui.charts.model import ChartModel, chart_model
 from memwatch.ui.view import Bounds, View
 from tests.ui.charting import LIMITS, T0_US, course, event
@@ -118,6 +121,28 @@ def test_marks_stand_in_their_column_and_the_gravest_wins() -> None:
         (3, "▏"),
         (4, "!"),
     ]
+
+
+def test_what_was_done_is_marked_and_what_was_in_vain_has_a_cross() -> None:
+    events = (event(1, "purge"), event(4, "purge"))
+    deeds = deed_marks(
+        Intervention(id=f"{n}", action=action, verdict=verdict, asked_at_us=event(n, "").t_us)
+        for n, action, verdict in DONE
+    )
+    model = model_of(replace(course([1.0] * 12, events=events), deeds=deeds))
+    marks = "".join({c: g for c, g, _ in model.marks}.get(n, " ") for n in range(12))
+    assert marks == " p×zp g×kxR "
+
+
+DONE: tuple[tuple[int, str, Verdict], ...] = (
+    (1, "purge", "none"),
+    (3, "pause", "pending"),
+    (4, "purge", "effective"),
+    (6, "reclaim", "worse"),
+    (8, "compact", "effective"),
+    (9, "abort_experiment", "unmeasured"),
+    (10, "restart", "effective"),
+)
 
 
 def test_many_purges_do_not_crowd_other_marks_out_and_unknown_ones_are_said() -> None:

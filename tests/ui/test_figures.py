@@ -7,16 +7,20 @@ from typing import get_args
 from msgspec.structs import replace
 
 from memwatch.domain.command import CommandInfo
+from memwatch.domain.control import Suggestion
+from memwatch.domain.intervention import Advice
+from memwatch.domain.recovery import RecoveryBudget
 from memwatch.domain.snapshot import Event, Limits, Processes, Severity, Source, Tier
 from memwatch.ui.actions import ACTIONS
 from memwatch.ui.frame import Frame, OwnCost
 from memwatch.ui.line import Line, text_of
 from memwatch.ui.panels.acts import acts, command_line
-from memwatch.ui.panels.footer import footer, own_cost, tabs
+from memwatch.ui.panels.footer import footer, next_step, own_cost, tabs
 from memwatch.ui.panels.growth import growth
 from memwatch.ui.panels.help import help_lines
 from memwatch.ui.panels.log import LogPanel, log_title
 from memwatch.ui.panels.processes import processes
+from memwatch.ui.panels.since import since_left
 from memwatch.ui.view import View
 from tests.ui.harness import frame_of, snapshot_of, texts
 
@@ -180,6 +184,30 @@ def test_a_key_that_cannot_be_used_is_greyed_and_in_brackets() -> None:
     styles = dict(line)
     assert styles["(C checkpoint)"] == "greyed"
     assert styles["?"] == "key"
+
+
+def test_the_checkpoint_that_brings_a_crash_under_its_budget_lights_up_without_colour() -> None:
+    found = snapshot_of().recovery
+    for kind, said in (("incremental", "C checkpoint!"), ("full", "F full checkpoint!")):
+        budget = RecoveryBudget(recover_s=9.0, over=("over",), checkpoint=kind)  # type: ignore[arg-type]  # a word of the test
+        line = footer(changed(recovery=replace(found, budget=budget)), 120)
+        assert (said, "notice") in line
+        assert text_of(line).count("checkpoint") == 1
+    hopeless = RecoveryBudget(recover_s=9.0, over=("over",))
+    assert "C checkpoint  " in text_of(
+        footer(changed(recovery=replace(found, budget=hopeless)), 120)
+    ), "a key that would not help is not lit"
+
+
+def test_advice_is_given_where_nothing_graver_is_said() -> None:
+    advice = (Advice(text="purge workspace frees 37M in 0.9s", kind="action"),)
+    assert texts(next_step(changed(advice=advice), 80)) == [
+        " advice: purge workspace frees 37M in 0.9s"
+    ]
+    graver = changed(advice=advice, suggestion=Suggestion(op="purge", text="purge recent"))
+    assert "recent" in texts(next_step(graver, 80))[0]
+    rows = texts(since_left(changed(advice=advice), 80, 9))
+    assert rows[-1] == "▸ purge workspace frees 37M in 0.9s"
 
 
 def test_the_leak_says_how_it_stands_as_the_agent_tells() -> None:

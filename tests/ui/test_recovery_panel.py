@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.checkpoints import Checkpoints
-from memwatch.domain.recovery import PastRecovery, Recovery, RecoveryBudget, RecoveryTerm, Span
+from memwatch.domain.recovery import PastRecovery, Recovery, RecoveryBudget, RecoveryTerm
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import text_of
 from memwatch.ui.panels.recovery import recovery, recovery_heading
@@ -32,7 +32,7 @@ def test_the_answer_stands_first_and_each_term_says_what_it_rests_on() -> None:
         "load     9.1s    7.7–11s 1.4G            drilled 3h ago: 3 drills of this run, 6.5 s a GB",
         "read    0.20s 0.17–0.25s 18M             drilled 3h ago: 3 drills of this run",
         "replay    11s    9.2–14s 212k, 841 rec.  assumed: 2-core machine, 78 records/s",
-        "lose         3s  of experiment 100, to do again",
+        "lose         3s  of experiment 100, redone",
         "at risk   3m12s  in the log only, 4 exp.",
         "memory     2.1G  fits: 1.5 × the state, of 7.9G free",
         "formula     24s  = 1.4G at 410M/s + 18M at 410M/s + 1 experiment of 8.7s",
@@ -47,7 +47,7 @@ def test_where_there_is_little_room_the_terms_stand_side_by_side() -> None:
         "back in 21s (18–26s)  good  drill 3h ago",
         "start 0.90s + load 9.1s 1.4G",
         "+ read 0.20s 18M + replay ~11s 212k",
-        "lose         3s  of experiment 100, to do…",
+        "lose         3s  of experiment 100, redone",
         "at risk   3m12s  in the log only, 4 exp.",
     ]
     assert texts(recovery(frame_of(), 42, 1)) == ["back in 21s (18–26s)  good  drill 3h ago"]
@@ -125,19 +125,9 @@ def test_before_there_is_an_estimate_the_raw_figures_stand() -> None:
 
 
 def test_of_a_store_only_its_load_is_told_and_all_since_is_lost() -> None:
-    load = RecoveryTerm(
-        name="load", seconds=6.6, low_s=3.3, high_s=13.2, basis="measured", bytes=2_700_000_000
-    )
-    found = Recovery(
-        rto_s=Span(low=3.3, likely=6.6, high=13.2),
-        terms=(load,),
-        fix="start and replay of that program are not known",
-        redo_s=1_239.0,
-        at_risk_s=1_239.0,
-    )
-    frame = changed(checkpoints=crash.trainer(NOW_US), recovery=found)
+    frame = changed(checkpoints=crash.trainer(NOW_US), recovery=crash.load_alone())
     rows = texts(recovery(frame, 78, 12))
-    assert rows[0] == "loaded in 6.6s (3.3–13s)"
+    assert rows[0] == "load alone 6.6s (3.3–13s)"
     assert "lose      20m39s  all since the newest complete checkpoint" in rows
     assert not any("at risk" in row or "drill" in row for row in rows)
 

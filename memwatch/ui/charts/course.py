@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from memwatch.domain.sample import HELD_S, Column
 from memwatch.domain.snapshot import Event, Snapshot
+from memwatch.ui.charts.deeds import DeedMark
 from memwatch.ui.view import Bounds, View, window_s
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Course(Struct, frozen=True, kw_only=True, eq=False):
     """Purges before this are not known here: there were too many; None = all are."""
     log: tuple[Event, ...] = ()
     """The newest of all kinds, oldest first; only for a look back."""
+    deeds: tuple[DeedMark, ...] = ()
 
 
 def span_of(view: View, bounds: Bounds, columns: int) -> Span:

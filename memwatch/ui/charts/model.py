@@ -13,6 +13,7 @@ from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text
 from memwatch.ui.charts.axis import Tick, time_ticks, value_top
 from memwatch.ui.charts.course import Course
+from memwatch.ui.charts.deeds import NO_EFFECT
 
 Mark = tuple[int, str, str]
 """Column, glyph, name of its style."""
@@ -24,7 +25,7 @@ _MARKS = {
     "note": ("n", "note"),
     "phase": ("▏", "dim"),
 }
-_RANK = "!CpcnR▏"
+_RANK = "!CzgkxpcnR▏"
 """The mark that wins when several fall in one column, first wins."""
 
 
@@ -173,14 +174,18 @@ def _value_labels(top: float, rows: int) -> tuple[tuple[int, str], ...]:
 def _marks(course: Course) -> tuple[Mark, ...]:
     best: dict[int, tuple[int, str, str]] = {}
     span = course.span
-    for event in course.events:
-        column = span.column_of(event.t_us)
-        found = mark_of(event)
+    told = [(event.t_us, mark_of(event)) for event in course.events]
+    told += [(deed.t_us, (deed.glyph, "mark")) for deed in course.deeds if deed.glyph]
+    for t_us, found in told:
+        column = span.column_of(t_us)
         if found is None or not 0 <= column < span.columns:
             continue
         rank = _RANK.index(found[0])
         if column not in best or rank < best[column][0]:
             best[column] = (rank, *found)
+    for column in [span.column_of(deed.t_us) + 1 for deed in course.deeds if deed.in_vain]:
+        if 0 < column < span.columns:
+            best.setdefault(column, (len(_RANK), NO_EFFECT, "warn"))
     if course.purges_from_us is not None:
         column = max(span.column_of(course.purges_from_us) - 1, 0)
         best.setdefault(column, (len(_RANK), "…", "dim"))

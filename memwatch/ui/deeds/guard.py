@@ -114,8 +114,10 @@ def first_question(snapshot: Snapshot) -> Question:
 
 
 def wants_first_question(snapshot: Snapshot | None, *, view_only: bool) -> bool:
-    """Return whether the person is to be asked: a guard that could act, of a run not the demo's."""
+    """Return whether the person is to be asked: a guard that could act on a run not the demo's."""
     if snapshot is None or view_only or snapshot.engine.asked or not snapshot.engine.will:
+        return False
+    if snapshot.checkpoints.source != "native":
         return False
     return snapshot.run.state == "running" and "demo" not in (
         snapshot.run.profile,

@@ -82,11 +82,18 @@ def acts(frame: Frame, width: int, height: int) -> list[Line]:
     most = height if not snapshot.interventions else max(height // 2, 1)
     lines = [cut_line(line, width) for line in flight[:most]]
     if not snapshot.interventions:
-        return [*lines, [("no purge and no checkpoint recorded yet", "dim")]][:height]
+        return [*lines, [(nothing_done(snapshot), "dim")]][:height]
     shown = chosen(snapshot.interventions, max(height - len(lines) - 1, 1))
     wide = width >= _SHORT_TIME
     rows = [_row(one, seconds=wide) for one in shown]
     return (lines + table(_COLUMNS if wide else _NARROW, rows, width))[:height]
+
+
+def nothing_done(snapshot: Snapshot) -> str:
+    """Say that nothing was done, and why where nothing can be."""
+    if snapshot.checkpoints.source != "native":
+        return "a checkpoint store takes no commands: nothing is done here"
+    return "no purge and no checkpoint recorded yet"
 
 
 def chosen(found: Sequence[Intervention], room: int) -> list[Intervention]:

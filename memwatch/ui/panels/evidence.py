@@ -10,6 +10,7 @@ from memwatch.domain.units import bytes_text, duration_text, share_text
 from memwatch.ui.format import age_text, clock_text, count_text, rate_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
+from memwatch.ui.panels.crash_evidence import acts_facts, recovery_facts
 from memwatch.ui.panels.facts import Fact, fact_lines
 from memwatch.ui.panels.growth import limit_lines
 from memwatch.ui.panels.log import log_title
@@ -94,63 +95,6 @@ def _growth(snapshot: Snapshot) -> list[Fact]:
     return facts + _limits(snapshot)
 
 
-def _acts(snapshot: Snapshot) -> list[Fact]:
-    facts = [
-        ("before", "median of the 30 s before: of the tier for a purge of one, else of the tree"),
-        ("after", "measured 10 s and 10 min after, by the guard"),
-        ("freed", "(before − after 10 s), and its share of before"),
-        ("claimed", "what the agent itself says it freed or wrote"),
-        ("took", "from accepted to done; of a series, from its first purge to its last"),
-        (
-            "×n",
-            "purges by retention that follow each other in one tier are one row; before is"
-            " before the first, after behind the last, claimed the mean",
-        ),
-        ("overlaps", "another purge of the tier lies within what was measured"),
-        (
-            "asked",
-            "handed over; accepted, running, done are the agent's own words, from its"
-            " answer or its log, whichever came first",
-        ),
-        ("plan", "ordered steps that the guard asks for one after another (p: policy)"),
-    ]
-    facts += [
-        (
-            clock_text(one.asked_at_us),
-            f"{inert(one.id, 60)}: {inert(one.action, 30)} by {inert(one.by or one.origin, 24)},"
-            f" {inert(one.why, 100)}",
-        )
-        for one in snapshot.interventions[:6]
-    ]
-    facts += [
-        ("request", f"{inert(one.op, 20)} {one.state} (id {inert(one.id, 40)}) {inert(one.detail)}")
-        for one in snapshot.commands[:6]
-    ]
-    return facts
-
-
-def _recovery(snapshot: Snapshot) -> list[Fact]:
-    full, found = snapshot.checkpoints.last_recoverable_full, snapshot.recovery
-    facts = [
-        ("load", "the newest full checkpoint that was committed; an incomplete one never counts"),
-        ("read", "incremental checkpoints behind it"),
-        ("replay", "log behind the newest checkpoint; bytes are never counted twice"),
-        (
-            "at risk",
-            "work since the newest checkpoint that can be loaded: a crash means to do it again",
-        ),
-        ("estimate", "none is made of these figures yet: they are raw"),
-    ]
-    if full is not None:
-        text = f"{inert(full.id, 60)}, lsn {full.first_lsn}–{full.last_lsn}, {full.entries} entries"
-        facts.append(("full", text))
-    last = snapshot.checkpoints.last
-    if last is not None:
-        facts.append(("last", f"{inert(last.id, 60)} {last.state}, lsn to {last.last_lsn}"))
-    facts.append(("tail", f"{found.tail_bytes:,} bytes, {found.tail_records:,} records"))
-    return facts
-
-
 def _processes(snapshot: Snapshot) -> list[Fact]:
     pids = ", ".join(f"{member.pid}" for member in snapshot.processes.members[:12])
     return [
@@ -212,8 +156,8 @@ def _reading(snapshot: Snapshot, frame: Frame) -> list[Fact]:
 _EVIDENCE: dict[str, Callable[[Snapshot], list[Fact]]] = {
     "tiers": _tiers,
     "growth": _growth,
-    "acts": _acts,
-    "recovery": _recovery,
+    "acts": acts_facts,
+    "recovery": recovery_facts,
     "since": _since,
     "procs": _processes,
     "log": _log,

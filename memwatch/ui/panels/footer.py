@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text
 from memwatch.ui.actions import ACTIONS, BY_ID, PANELS, Action
@@ -16,8 +17,8 @@ _TOGETHER = {"zoom_in": "zoom", "pan_back": "pan"}
 """Keys that stand side by side with one word: the label of the first of the two."""
 _SECOND = {"zoom_in": "zoom_out", "pan_back": "pan_forward"}
 _LAST_TO_GO = (
-    "quit", "help", "checkpoint", "purge", "pause", "read_only", "abort", "leak", "engine",
-    "freeze", "zoom_in", "pan_back", "note",
+    "quit", "help", "checkpoint", "full", "purge", "pause", "read_only", "abort", "leak", "engine",
+    "checkpoints", "interventions", "freeze", "zoom_in", "pan_back", "note",
 )  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def footer(frame: Frame, width: int) -> Line:
     room = width - width_of(cost)
     for gone in range(len(_LAST_TO_GO)):
         kept = _LAST_TO_GO[: len(_LAST_TO_GO) - gone]
-        keys = [_key(action, frame) for action in offered if action.id in kept]
+        keys = [_key(one, frame) for one in offered if one.id in kept]
         line: Line = [(" ", ""), *joined(keys, ("  ", ""))]
         if width_of(line) < room:  # one cell stays between them
             return spread(line, cost, width)
@@ -40,7 +41,19 @@ def footer(frame: Frame, width: int) -> Line:
 
 def _offered(frame: Frame) -> list[Action]:
     found = [a for a in ACTIONS if a.footer and is_offered(a, frame.snapshot)]
-    return sorted(found, key=lambda action: action.footer)
+    found.sort(key=lambda action: action.footer)
+    called = called_for(frame.snapshot)
+    if called == "full":  # a key that is not in the footer, unless it is what helps
+        found = [BY_ID[called] if action.id == "checkpoint" else action for action in found]
+    return found
+
+
+def called_for(snapshot: Snapshot | None) -> str:
+    """Return the action of the checkpoint that brings a crash under its budget, where one does."""
+    budget = None if snapshot is None else snapshot.recovery.budget
+    if budget is None or not budget.over or budget.checkpoint is None:
+        return ""
+    return "full" if budget.checkpoint == "full" else "checkpoint"
 
 
 def _key(action: Action, frame: Frame) -> Line:
@@ -50,6 +63,8 @@ def _key(action: Action, frame: Frame) -> Line:
     label = _TOGETHER.get(action.id) or label_of(action, frame.snapshot)
     if off:
         return [(f"({shown} {label})", "greyed")]
+    if action.id == called_for(frame.snapshot):
+        return [(f"{shown} {label}!", "notice")]
     return [(shown, "key"), (f" {label}", "warn" if label.endswith(": on") else "dim")]
 
 
@@ -63,11 +78,25 @@ def _word(frame: Frame) -> Line:
     return command_line(commands[0], frame.snapshot.t_us) if commands else []
 
 
+def listing_footer(frame: Frame, hint: str, width: int) -> Line:
+    """Return the keys of a long table, or what there is to say."""
+    if word := _word(frame):
+        return cut_line([(" ", ""), *word], width)
+    act = _key(BY_ID[called_for(frame.snapshot) or "checkpoint"], frame)
+    own: list[Line] = [[(hint[:1], "key"), (hint[1:], "dim")]] if hint else []
+    look: list[Line] = [[(key, "key"), (f" {label}", "dim")] for key, label in _LISTING_KEYS]
+    keys = [*look[:2], *own, act, *look[2:]]
+    while keys and width_of(joined(keys, ("  ", ""))) >= width:
+        keys.pop()
+    return [(" ", ""), *joined(keys, ("  ", ""))]
+
+
+_LISTING_KEYS = (("q", "back"), ("⏎", "evidence"), ("↑↓", "move"), ("?", "help"))
 _KEY_OF = {"purge": "P", "reclaim": "P", "checkpoint": "C"}
 
 
 def next_step(frame: Frame, width: int) -> list[Line]:
-    """Return what the guard is at, else what a person could do; mostly nothing."""
+    """Return what the guard is at, else what a person could do, else the best of the advice."""
     snapshot = frame.snapshot
     if snapshot is None or frame.past:
         return []
@@ -80,6 +109,8 @@ def next_step(frame: Frame, width: int) -> list[Line]:
         line.append((f"  ({inert(hint.basis, 80)})" if hint.basis else "", "dim"))
     elif snapshot.engine.waiting and snapshot.level != "normal":
         line = [(f" guard waits: {inert(snapshot.engine.waiting)}", "dim")]
+    elif snapshot.advice:
+        line = [(" advice: ", "dim"), (inert(snapshot.advice[0].text, 200), "")]
     else:
         return []
     return [cut_line(line, width)]

@@ -9,7 +9,7 @@ from memwatch.domain.text import inert
 from memwatch.domain.units import arrival_text, bytes_text, share_text
 from memwatch.ui.format import LEVEL_STYLES, count_text, rate_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, cut_line, joined, width_of
+from memwatch.ui.line import Line, cut_line, joined, width_of, wrapped
 from memwatch.ui.panels.table import Cell, TableColumn, table
 
 _FAST = 0.05
@@ -40,6 +40,9 @@ def growth(frame: Frame, width: int, height: int) -> list[Line]:
         )
         if resource is not None
     ]
+    if not rows and snapshot.checkpoints.source != "native":
+        why = "a checkpoint store has no tiers; no process that writes it was measured"
+        return wrapped(why, width, "dim")[:height]
     lines = table(columns, rows, width)
     room = height - len(lines)
     notes = _notes(snapshot, width, room)

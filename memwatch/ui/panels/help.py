@@ -39,6 +39,8 @@ def _glyphs() -> list[Line]:
         [("on the time axis", "title")],
         [("C", "mark"), (" full, ", "dim"), ("c", "mark"), (" incremental checkpoint  ", "dim"),
          ("p", "mark"), (" purge  ", "dim"), ("n", "note"), (" note  ", "dim")],
+        [("z", "mark"), (" pause  ", "dim"), ("g", "mark"), (" memory given back  ", "dim"),
+         ("k", "mark"), (" compaction  ", "dim"), ("×", "warn"), (" it had no effect", "dim")],
         [("!", "crit"), (" error  ", "dim"), ("R", "mark"), (" start or end  ", "dim"),
          ("▏", "dim"), (" new phase  ", "dim"), ("'", "strong"), (" peak in a column", "dim")],
     ]  # fmt: skip

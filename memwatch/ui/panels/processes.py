@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memwatch.domain.sample import ProcessInfo
+from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text
 from memwatch.ui.format import age_text, count_text
@@ -28,8 +29,7 @@ def processes(frame: Frame, width: int, height: int) -> list[Line]:
         return []
     found = snapshot.processes
     if not found.count:
-        word = "the run is over, no process is left" if frame.past else "not measured yet"
-        return [[(word, "dim")]]
+        return [[(_nothing(frame, snapshot), "dim")]]
     head: Line = [(f"{found.count} process{'' if found.count == 1 else 'es'}", "")]
     if found.orphans:
         head.append((f", {found.orphans} ORPHAN{'' if found.orphans == 1 else 'S'}", "warn"))
@@ -39,6 +39,13 @@ def processes(frame: Frame, width: int, height: int) -> list[Line]:
     rows = [_row(member) for member in found.members]
     lines = [cut_line(head, width), *table(_COLUMNS, rows, width)]
     return lines[:height]
+
+
+def _nothing(frame: Frame, snapshot: Snapshot) -> str:
+    """Say why there is no process to show."""
+    if snapshot.checkpoints.source != "native":
+        return "nobody holds a file of this store open for writing"
+    return "the run is over, no process is left" if frame.past else "not measured yet"
 
 
 def _row(member: ProcessInfo) -> list[Cell]:

@@ -60,7 +60,7 @@ def _fitted(ranked: list[Ranked], height: int) -> list[Line]:
 
 def _ranked(snapshot: Snapshot, width: int, *, tabled: bool) -> list[Ranked]:
     found = snapshot.recovery
-    lines: list[Ranked] = [(0, line) for line in _headline(snapshot, width)]
+    lines: list[Ranked] = [(0, line) for line in headline(snapshot, width)]
     lines += _wrong(found)
     if found.terms:
         terms = _table(found.terms, width) if tabled else _flow(found.terms, width)
@@ -76,7 +76,7 @@ def _ranked(snapshot: Snapshot, width: int, *, tabled: bool) -> list[Ranked]:
     return lines
 
 
-def _headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
+def headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
     """Say how long it takes and how good that is, and beside it how far that can be trusted."""
     found = snapshot.recovery
     if found.rto_s is None:
@@ -86,7 +86,7 @@ def _headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
     span = found.rto_s
     native = snapshot.checkpoints.source == "native"
     line: Line = [
-        ("back in " if native else "loaded in ", ""),
+        ("back in " if native else "load alone ", ""),
         (duration_text(span.likely), "strong"),
         (f" ({span_text(span.low, span.high)})", ""),
     ]
@@ -156,15 +156,15 @@ def _flow(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
     lines: list[Line] = [[]]
     for index, term in enumerate(terms):
         about = "~" if term.basis == "assumed" else ""
-        of = f" {bytes_text(term.bytes)}" if term.bytes else ""
         piece: Line = [
             (f"{'+ ' if index else ''}{term.name} ", "dim"),
             (about + duration_text(term.seconds), "strong"),
-            (f"{of} ", "dim"),
+            (f" {bytes_text(term.bytes)}" if term.bytes else "", "dim"),
         ]
-        if lines[-1] and width_of([*lines[-1], *piece]) > width + 1:
-            lines.append([])
-        lines[-1] += piece
+        if lines[-1] and width_of([*lines[-1], *piece]) >= width:
+            lines.append(piece)
+        else:
+            lines[-1] += [(" ", ""), *piece] if lines[-1] else piece
     return lines
 
 
@@ -186,9 +186,7 @@ def _lost(snapshot: Snapshot) -> Iterator[Ranked]:
         redone = (f"{age_text(found.redo_s):>5}", "strong")
         yield (
             3,
-            labelled(
-                label, redone, (f"  {what}, to do again", "") if native else (f"  {what}", "")
-            ),
+            labelled(label, redone, (f"  {what}, redone", "") if native else (f"  {what}", "")),
         )
     if found.at_risk_s is not None and native:
         count = found.at_risk_experiments

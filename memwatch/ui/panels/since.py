@@ -1,4 +1,4 @@
-"""What happened since the last viewer left, and what a person should know now."""
+"""What happened since the last viewer left, what to know now, and what the past teaches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def since_heading(frame: Frame) -> str:
 
 
 def since_left(frame: Frame, width: int, height: int) -> list[Line]:
-    """Return the alerts that are raised, then what happened, most important first."""
+    """Return raised alerts, what happened, most important first, and what the past teaches."""
     snapshot = frame.snapshot
     if snapshot is None:
         return []
@@ -30,6 +30,9 @@ def since_left(frame: Frame, width: int, height: int) -> list[Line]:
     else:
         for text in snapshot.since.lines:
             lines += _indented("· ", inert(text, 300), width)
+    for advice in snapshot.advice:
+        setting = f" → set {inert(advice.set, 80)}" if advice.set else ""
+        lines += _indented("▸ ", inert(advice.text, 300) + setting, width, "strong")
     return [cut_line(line, width) for line in lines[:height]]
 
 

@@ -52,8 +52,10 @@ class DashboardScreen(Screen[None]):
         self.panels: dict[str, PanelView] = {
             "tiers": self.chart,
             "growth": PanelView("growth", 2, lambda _: "growth a minute", growth),
-            "acts": PanelView("acts", 3, lambda _: ACTS_TITLE, acts),
-            "recovery": PanelView("recovery", 4, recovery_heading, recovery),
+            "acts": PanelView("acts", 3, lambda _: ACTS_TITLE, acts, lambda _: "i all of them"),
+            "recovery": PanelView(
+                "recovery", 4, recovery_heading, recovery, lambda _: "k checkpoints"
+            ),
             "since": PanelView("since", 5, since_heading, since_left),
             "procs": PanelView("procs", 6, lambda _: "processes", processes),
             "log": PanelView("log", 7, _log_heading, LogPanel(), log_title),
@@ -117,7 +119,7 @@ class DashboardScreen(Screen[None]):
     def _since_wanted(self) -> bool:
         """There is something to tell, or a person asked for it; else the log has the room."""
         snapshot = self.frame.snapshot
-        told = snapshot is not None and bool(snapshot.since or snapshot.alerts)
+        told = snapshot is not None and bool(snapshot.since or snapshot.alerts or snapshot.advice)
         return told or self.frame.panel == "since"
 
     def _set_classes(self) -> None:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memwatch.domain.snapshot import Limits
+from memwatch.domain.snapshot import Limits, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, window_label
-from memwatch.ui.charts.course import Course, Span, fetch, from_the_left, layer_names, span_of
+from memwatch.ui.charts.course import (
+    Course,
+    Span,
+    fetch,
+    from_the_left,
+    layer_names,
+    span_of,
+)
+from memwatch.ui.charts.deeds import DeedMark, all_deeds, deed_marks
 from memwatch.ui.charts.picture import (
     BELOW,
     LEAST_ROWS,
@@ -47,8 +55,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
     glyphs: Glyphs
     tick: int | None
     """Counts finished columns while the view moves on; None for a look back."""
-    waiting: bool = False
-    """Nothing was measured yet at all."""
+    nothing: str = ""
+    """Said where nothing was recorded."""
+    deeds: tuple[DeedMark, ...] = ()
+    """What was done, as the snapshot knows it; a look back asks for more."""
 
     def same_view(self, other: Wanted | None) -> bool:
         """Return whether a picture of `other` still belongs here, if only for a moment."""
@@ -56,7 +66,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
             return False
         if self.tick is None and self.first != other.first:
             return False
-        return replace(self, first=other.first, tick=other.tick, limits=other.limits) == other
+        same = replace(self, first=other.first, tick=other.tick, limits=other.limits)
+        return replace(same, deeds=other.deeds) == other
 
 
 class Drawing(Struct, frozen=True, kw_only=True, eq=False):
@@ -117,7 +128,10 @@ class ChartView(PanelView):
             limits=snapshot.limits,
             glyphs=self.frame.glyphs,
             tick=bounds.now_us // beat_us if view.live else None,
-            waiting=snapshot.resource("memory") is None,
+            nothing=_nothing(snapshot),
+            deeds=tuple(
+                mark for mark in deed_marks(snapshot.interventions) if mark.t_us >= span.t0_us
+            ),
         )
 
     def _lines(self, frame: Frame, width: int, height: int) -> list[Line]:
@@ -147,6 +161,8 @@ def drawn(session: Session, wanted: Wanted, now_us: int, previous_top: float | N
     """Fetch a course and draw it; runs in a thread. Raises SessionError."""
     span = Span(first=wanted.first, step_us=wanted.step_us, columns=wanted.columns, now_us=now_us)
     course = fetch(session, span, wanted.tiers, log=wanted.tick is None)
+    deeds = wanted.deeds if wanted.tick is not None else all_deeds(session) or wanted.deeds
+    course = replace(course, deeds=deeds)
     if wanted.tick is not None:
         course = from_the_left(course)
     return painted(course, wanted, previous_top)
@@ -159,9 +175,17 @@ def painted(course: Course, wanted: Wanted, previous_top: float | None) -> Drawi
 
     model = chart_model(course, wanted.limits, wanted.rows, previous_top)
     rows = [] if model.empty else rows_of_glyphs(model, wanted.glyphs)
-    nothing = "waiting for the first sample" if wanted.waiting else "nothing recorded in this span"
-    lines = picture(model, rows, wanted.glyphs, wanted.width, nothing)
+    lines = picture(model, rows, wanted.glyphs, wanted.width, wanted.nothing)
     return Drawing(wanted=wanted, course=course, lines=lines, top_bytes=model.top_bytes)
+
+
+def _nothing(snapshot: Snapshot) -> str:
+    """Say why there is nothing to draw, where there is nothing."""
+    if snapshot.checkpoints.source != "native":
+        return "a checkpoint store: memory is measured while a process writes it"
+    if snapshot.resource("memory") is None:
+        return "waiting for the first sample"
+    return "nothing recorded in this span"
 
 
 def _heading(frame: Frame) -> str:

@@ -1,0 +1,106 @@
+"""Where the figures of interventions and of the recovery come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memwatch.domain.recovery import PastRecovery, RecoveryTerm
+from memwatch.domain.snapshot import Snapshot
+from memwatch.domain.text import inert
+from memwatch.domain.units import duration_text
+from memwatch.ui.format import clock_text, moment_text, rough_text, span_text
+from memwatch.ui.panels.effect import what_words, who_words
+from memwatch.ui.panels.facts import Fact
+from memwatch.ui.panels.interventions import verdict_words
+
+_SHOWN = 6
+
+
+def acts_facts(snapshot: Snapshot) -> list[Fact]:
+    """Return how interventions are measured, and the newest with their verdicts."""
+    facts = [
+        ("before", "median of the 30 s before: of the tier for a purge of one, else of the tree"),
+        ("after", "measured 10 s and 10 min after, by the guard"),
+        ("freed", "before − after 10 s (10 min where it came later), and its share of before; t is"
+                  " tokens"),
+        ("no effect", "less than 2 % of before, or than the noise before; a rise by as much is"
+                      " worse"),
+        ("then", "back: usage was where it had been; held: so far it was not"),
+        ("took", "from accepted to done; of a series, from its first purge to its last"),
+        ("×n", "purges by retention that follow each other in one tier are one row; before is"
+               " before the first, after behind the last, claimed the mean"),
+        ("overlaps", "another purge of the tier lies within what was measured"),
+        ("asked", "handed over; accepted, running, done are the agent's own words, from its"
+                  " answer or its log, whichever came first"),
+        ("plan", "ordered steps that the guard asks for one after another (p: policy)"),
+        ("all of them", "i lists them; Enter there shows every resource, stage and confounder"),
+    ]  # fmt: skip
+    facts += [
+        (
+            clock_text(one.asked_at_us),
+            f"{what_words(one)} by {who_words(one)}, {inert(one.why, 100)}: {verdict_words(one)}",
+        )
+        for one in snapshot.interventions[:_SHOWN]
+    ]
+    facts += [
+        ("request", f"{inert(one.op, 20)} {one.state} (id {inert(one.id, 40)}) {inert(one.detail)}")
+        for one in snapshot.commands[:_SHOWN]
+    ]
+    return facts
+
+
+def recovery_facts(snapshot: Snapshot) -> list[Fact]:
+    """Return what the estimate rests on, term by term, and how past ones did."""
+    found = snapshot.recovery
+    facts: list[Fact] = [
+        ("estimate", "the sum of its terms; each from real restarts, from drills, or assumed"),
+    ]
+    facts += [(term.name, _term(term)) for term in found.terms]
+    if found.plain_s is not None:
+        facts.append(("formula", f"{duration_text(found.plain_s)} = {inert(found.plain, 300)}:"
+                                 " the plain formula, for comparison"))  # fmt: skip
+    if found.memory_bytes is not None:
+        facts.append(("memory", f"{found.memory_bytes:,} bytes: {inert(found.memory_how, 200)}"))
+    facts += [("past" if not index else "", text) for index, text in enumerate(_past(snapshot))]
+    facts += [
+        ("lose", "the experiment in progress is done again; the log holds the rest"),
+        ("at risk", "work that no checkpoint holds: a damaged log means to do it again"),
+    ]
+    full, last = snapshot.checkpoints.last_recoverable_full, snapshot.checkpoints.last
+    if full is not None:
+        text = f"{inert(full.id, 60)}, lsn {full.first_lsn}–{full.last_lsn}, {full.entries} entries"
+        facts.append(("full", text))
+    if last is not None:
+        facts.append(("last", f"{inert(last.id, 60)} {last.state}, lsn to {last.last_lsn}"))
+    facts.append(("tail", f"{found.tail_bytes:,} bytes, {found.tail_records:,} records"))
+    return facts
+
+
+def _term(term: RecoveryTerm) -> str:
+    age = "" if term.age_s is None else f" {rough_text(term.age_s)} ago"
+    of = "" if term.bytes is None else f" for {term.bytes:,} bytes"
+    of += "" if term.records is None else f", {term.records:,} records"
+    spread = span_text(term.low_s, term.high_s)
+    how = f": {inert(term.how, 200)}" if term.how else ""
+    return f"{duration_text(term.seconds)} ({spread}){of}, {term.basis}{age}{how}"
+
+
+def _past(snapshot: Snapshot) -> Iterator[str]:
+    """Return the newest drills and restarts, each against what was estimated just before."""
+    for one in snapshot.recovery.past:
+        when = moment_text(one.t_us, snapshot.t_us)
+        yield f"{when} {one.kind} took {duration_text(one.total_s)}{_against(one)}{_terms(one)}"
+
+
+def _against(one: PastRecovery) -> str:
+    if one.estimate is None:
+        return ", nothing was estimated before"
+    error = one.error_share
+    off = "" if error is None else f": {error * 100:+.0f} %"
+    likely, spread = duration_text(one.estimate.likely), one.estimate
+    return f", estimated {likely} ({span_text(spread.low, spread.high)}){off}"
+
+
+def _terms(one: PastRecovery) -> str:
+    named = ", ".join(f"{inert(it.name, 16)} {duration_text(it.seconds)}" for it in one.terms)
+    return f" ({named})" if named else ""
