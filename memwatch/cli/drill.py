@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memwatch.analytics.recovery.costs import costs_of, learn, shared
-from memwatch.analytics.recovery.estimate import comparable
+from memwatch.analytics.recovery.estimate import comparable, expected
 from memwatch.cli.status import read_status
 from memwatch.config.locations import home, lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
@@ -41,6 +41,8 @@ logged; 2 no such run, or one that cannot be recovered."""
 
 Result = dict[str, Any]
 
+_HELD_AGAINST = ("estimate", "expected", "error_share")
+
 
 def run(words: list[str]) -> int:
     """Drill a run; returns 1 when not everything was had back as it was."""
@@ -61,8 +63,12 @@ def run(words: list[str]) -> int:
     result = {"t_us": SystemClock().wall_us(), "kind": "drill", **_drilled(path)}
     done = msgspec.convert(result, PastRecovery)
     took = {term.name: term.seconds for term in done.terms}
-    done = replace(done, estimate=comparable(known.terms, took, took.get("start", 0.0)))
-    result |= {"estimate": msgspec.to_builtins(done.estimate), "error_share": done.error_share}
+    done = replace(
+        done,
+        estimate=comparable(known.terms, took, took.get("start", 0.0)),
+        expected=expected(known.terms),
+    )
+    result |= {name: msgspec.to_builtins(getattr(done, name)) for name in _HELD_AGAINST}
     why_unkept = _keep(path, result["run_id"], done)
     print(json.dumps(result) if options.json else "\n".join(_lines(result, done)))
     if why_unkept:

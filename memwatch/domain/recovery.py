@@ -86,6 +86,8 @@ class PastRecovery(Struct, frozen=True, kw_only=True):
     """Whether anything was lost."""
     estimate: Span | None = None
     """What was estimated just before, for the terms that this one has; None where nothing was."""
+    expected: tuple[MeasuredTerm, ...] = ()
+    """The same by term, with the bytes and records that were thought to be its work."""
 
     @property
     def error_share(self) -> float | None:

@@ -96,7 +96,7 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
     process            text severity
     estimate           low_s likely_s high_s terms grade work
     restart            t_us total_s kind terms bytes state_bytes memory_bytes cold_cache matches
-                       lossy estimate
+                       lossy estimate expected
     efficacy           at, and those of `memwatch.domain.intervention.Intervention`
     store              event id kind bytes duration_us step thread
     note               text

@@ -12,12 +12,10 @@ import pytest
 from memwatch.agent.log import LogWriter
 from memwatch.domain.clock import ManualClock
 from memwatch.domain.record import Record
-from memwatch.domain.recovery import PastRecovery
 from memwatch.domain.sample import ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit
 from memwatch.runtime.guard.probe_loop import ProbeLoop
 from memwatch.runtime.guard.recorder import Recorder
-from memwatch.runtime.runs.recovery_file import append_recovery
 from memwatch.runtime.views.ring import Ring
 from tests.builders import M0_US, T0_US, profile
 from tests.waiting import until
@@ -117,15 +115,17 @@ def test_the_first_moments_are_not_what_a_guard_costs(
     assert bench.loop.own.rss_bytes
 
 
-def test_a_recovery_is_seen_at_the_next_slow_look(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.loop.look()
-    assert not bench.loop.past
-    drill = PastRecovery(t_us=5, total_s=2.5, matches=True)
-    append_recovery(tmp_path, drill)
-    bench.loop._slow_due = 0.0
-    bench.loop.look()
-    assert bench.loop.past == (drill,)
+def test_each_slow_look_ends_with_the_disks_rate_and_shows_a_new_one(bench: Bench) -> None:
+    news = [True, False]
+    bench.loop.on_slow_look = news.pop
+    changed = []
+    for _ in range(2):
+        bench.loop._slow_due = 0.0
+        before = bench.ring.changed
+        bench.look()
+        changed.append(bench.ring.changed - before)
+    assert news == []
+    assert changed[1] == changed[0] + 1
 
 
 def test_a_disk_that_takes_its_time_holds_up_no_look_at_memory(

@@ -59,6 +59,9 @@ class Sample(Struct, frozen=True, kw_only=True):
 
     t_us: int
     work: Work
+    expected: Work | None = None
+    """What it was thought to be just before, where somebody thought: an error of that kind comes
+    again in the same run."""
     seconds: dict[str, float]
     cold: bool = False
     kind: Literal["drill", "restart"] = "drill"
@@ -113,7 +116,7 @@ def shared(costs: Costs, host: Costs | None) -> Costs:
     starts = {**before.starts, **costs.starts}
     agents = sorted(starts, key=lambda agent: starts[agent][:1] and -starts[agent][0].t_us)
     return Costs(
-        samples=tuple(replace(one, own=False) for one in newest[:_MOST_SAMPLES]),
+        samples=tuple(replace(one, own=False, expected=None) for one in newest[:_MOST_SAMPLES]),
         starts={agent: starts[agent][:_MOST_STARTS] for agent in agents[:_MOST_AGENTS]},
     )
 
@@ -137,7 +140,8 @@ def sample_of(past: PastRecovery) -> Sample:
         seconds["read"] += between_s
     return Sample(
         t_us=past.t_us,
-        work=work_of(past),
+        work=work_of(past.terms),
+        expected=work_of(past.expected) if past.expected else None,
         seconds={name: seconds[name] for name in LEARNT if name in seconds},
         cold=past.cold_cache,
         kind=past.kind,
@@ -175,7 +179,8 @@ def ratios(name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None) ->
     found: list[Ratio] = []
     rank = {True: 0, False: 0}
     for sample in costs.samples:
-        base_s = reference_s(name, sample.work, disk, cold=sample.cold)
+        work_then = sample.expected if sample.own and sample.expected else sample.work
+        base_s = reference_s(name, work_then, disk, cold=sample.cold)
         seconds = sample.seconds.get(name, 0.0)
         if base_s <= 0 or seconds <= 0 or expected_s <= 0:
             continue
@@ -196,7 +201,6 @@ def _newest(starts: Sequence[StartSeen]) -> tuple[StartSeen, ...]:
 
 def _is_sound(sample: Sample) -> bool:
     """Whether it can be reckoned with: the machine's file may hold anything."""
-    work = (getattr(sample.work, name) for name in Work.__struct_fields__)
-    return all(isfinite(seconds) and seconds >= 0 for seconds in sample.seconds.values()) and all(
-        amount >= 0 for amount in work
-    )
+    amounts_then = (getattr(sample.work, name) for name in Work.__struct_fields__)
+    times = sample.seconds.values()
+    return all(isfinite(s) and s >= 0 for s in times) and all(n >= 0 for n in amounts_then)

@@ -18,7 +18,14 @@ from memwatch.analytics.recovery.costs import (
     reference_s,
 )
 from memwatch.analytics.recovery.work import Work
-from memwatch.domain.recovery import Basis, DiskRate, RecoveryTerm, Span, TermName
+from memwatch.domain.recovery import (
+    Basis,
+    DiskRate,
+    MeasuredTerm,
+    RecoveryTerm,
+    Span,
+    TermName,
+)
 from memwatch.domain.units import duration_text
 
 _ASSUMED: Final = log(2)
@@ -33,6 +40,9 @@ _BY_SIZE: Final = 0.05
 """For each factor of e that the nearest measurement differs in size."""
 _JITTER_S: Final = 4e-3
 """What a busy machine adds to anything short, or spares it."""
+_NOISE: Final = 0.1
+_REFERENCE: Final = log(2.5)
+"""How far the reference may be from this machine."""
 _BLOBS: Final = log(1.8)
 """Which persisted values the state still needs is known by and large."""
 _TICK_S: Final = 0.01
@@ -98,6 +108,13 @@ def comparable(
     return total(found)
 
 
+def expected(terms: Iterable[RecoveryTerm]) -> tuple[MeasuredTerm, ...]:
+    """Return an estimate as a recovery keeps it: what was thought of each term."""
+    return tuple(
+        MeasuredTerm(term.name, term.seconds, term.bytes or 0, term.records or 0) for term in terms
+    )
+
+
 def _start(costs: Costs, now_us: int) -> RecoveryTerm:
     seen = next(iter(costs.starts.values()), ())
     if not seen:
@@ -120,7 +137,7 @@ def _learnt(
         ranged = _Ranged(expected_s, _ASSUMED)
         return _term(name, ranged, "assumed", None, how, (size, records))
     weighted = [(log(one.ratio), one.weight) for one in known]
-    likely = expected_s * exp(_median(weighted))
+    likely = expected_s * exp(_median(weighted) * _trust(weighted, expected_s))
     ranged = _range(weighted, likely, _JITTER_S, min(one.distance for one in known))
     if name == "blobs":
         ranged = _Ranged(likely, max(ranged.half, _BLOBS))
@@ -135,13 +152,27 @@ def _range(
     weighted: list[tuple[float, float]], likely: float, jitter_s: float, distance: float = 0.0
 ) -> _Ranged:
     """Return the range of a figure from logarithms of measurements and their weights."""
-    whole = sum(weight for _, weight in weighted)
-    count = whole**2 / sum(weight**2 for _, weight in weighted)
+    whole, count = sum(weight for _, weight in weighted), _count_of(weighted)
     middle = _median(weighted)
     spread = sum(weight * abs(value - middle) for value, weight in weighted) / whole
     half = max(_LEAST + (_ONE - _LEAST) / count, _SIGMAS * 1.25 * spread)
     half += _BY_SIZE * distance + log(1 + jitter_s / likely)
     return _Ranged(likely, min(half, _ASSUMED))
+
+
+def _trust(weighted: list[tuple[float, float]], expected_s: float) -> float:
+    """Return how far to follow what was measured from the reference, from 0 to 1.
+
+    Of something short a single measurement is mostly what else the machine did at that moment.
+    """
+    noise = _NOISE + _JITTER_S / expected_s
+    return _REFERENCE**2 / (_REFERENCE**2 + noise**2 / _count_of(weighted))
+
+
+def _count_of(weighted: list[tuple[float, float]]) -> float:
+    """Return how many equal measurements would say as much."""
+    whole = sum(weight for _, weight in weighted)
+    return whole**2 / sum(weight**2 for _, weight in weighted)
 
 
 def _median(weighted: list[tuple[float, float]]) -> float:

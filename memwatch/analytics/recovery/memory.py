@@ -58,7 +58,7 @@ def _drilled(work: Work, past: Sequence[PastRecovery]) -> tuple[int, str] | None
 
 
 def _scaled(work: Work, drill: PastRecovery) -> float:
-    then, now = _stored(work_of(drill)), _stored(work)
+    then, now = _stored(work_of(drill.terms)), _stored(work)
     above = max(drill.memory_bytes - _BASE_BYTES, 0)
     return drill.memory_bytes - above + above * (now / then if then else 1.0)
 

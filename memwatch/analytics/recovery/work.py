@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memwatch.domain.recovery import PastRecovery
+from memwatch.domain.recovery import MeasuredTerm
 
 _ENTRY_BYTES = 1_500
 """Of an entry in a checkpoint, where nobody counted them."""
@@ -78,9 +79,9 @@ class Work(Struct, frozen=True, kw_only=True):
         )
 
 
-def work_of(past: PastRecovery) -> Work:
-    """Return what a recovery did, by its terms; increments and log are not told apart there."""
-    terms = {term.name: term for term in past.terms}
+def work_of(measured: Iterable[MeasuredTerm]) -> Work:
+    """Return the work of the terms of a recovery; increments and log are not told apart there."""
+    terms = {term.name: term for term in measured}
     load, blobs = terms.get("load"), terms.get("blobs")
     read, replay = terms.get("read"), terms.get("replay")
     return Work(

@@ -193,7 +193,6 @@ class Parts:
         self.upkeep.level = lambda: self.warden.level
         self.wishes.waiting_plan = lambda: self.warden.waiting_plan
         self.clerk.upkeep = self._keep_up
-        self.estimates.drilled = lambda: self.probe.past
         self.estimates.rate = lambda: self.rates.rate
         self.rates.level = lambda: self.warden.level
         self.rates.pressure = lambda: self.probe.pressure

@@ -21,7 +21,7 @@ from memwatch.analytics.recovery.costs import (
     learn,
     shared,
 )
-from memwatch.analytics.recovery.estimate import comparable
+from memwatch.analytics.recovery.estimate import comparable, expected
 from memwatch.config.policy import CrashBudget
 from memwatch.domain.clock import Clock
 from memwatch.domain.record import Record, figure
@@ -30,7 +30,7 @@ from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.host.lock import LockHeldError
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.runs.host_file import HostFile
-from memwatch.runtime.runs.recovery_file import append_recovery
+from memwatch.runtime.runs.recovery_file import RecoveryNews, append_recovery
 from memwatch.runtime.views.recovery_view import Known
 from memwatch.runtime.views.ring import Ring
 
@@ -59,13 +59,14 @@ class Estimates:
         self._written: tuple[int, float] | None = None
         """Boot clock and value of the newest estimate in the log."""
         self._was_past = False
+        self._news = RecoveryNews(home)
+        self._kept: tuple[PastRecovery, ...] = ()
+        """What the run's file holds, newest first."""
         self._seen: list[PastRecovery] = []
         """Restarts that were found by this guard."""
         self._taught: tuple[tuple[PastRecovery, ...], tuple[StartSeen, ...]] | None = None
         self._host_due_us = 0
         self._costs: Costs | None = None
-        self.drilled: Callable[[], tuple[PastRecovery, ...]] = lambda: ()
-        """Recoveries of this run in its file, newest first."""
         self.rate: Callable[[], DiskRate | None] = lambda: None
         """Of the run's disk."""
         self.tell: Callable[[Record], None] = lambda _: None
@@ -74,7 +75,7 @@ class Estimates:
     @property
     def past(self) -> tuple[PastRecovery, ...]:
         """Drills and restarts of this run, newest first."""
-        known = {one.t_us: one for one in (*self._seen, *self.drilled())}
+        known = {one.t_us: one for one in (*self._seen, *self._kept)}
         return tuple(sorted(known.values(), key=lambda one: one.t_us, reverse=True))
 
     def known(self, budget: CrashBudget) -> Known:
@@ -96,13 +97,20 @@ class Estimates:
     def begin(self) -> None:
         """Read what the machine keeps."""
         self._read_host()
+        self._read_file()
 
     def look(self, snapshot: Snapshot | None) -> None:
         """Do what is due, with the newest snapshot."""
+        self._read_file()
         self._find_restarts()
         self._teach()
         if snapshot is not None and snapshot.recovery.rto_s is not None:
             self._follow(snapshot.recovery, snapshot.run.state in PAST)
+
+    def _read_file(self) -> None:
+        if (found := self._news.look()) is not None:
+            self._kept = found
+            self._ring.touch()
 
     # -- estimates -----------------------------------------------------------------------------
 
@@ -129,7 +137,9 @@ class Estimates:
         for done in reversed(restarts.restarts()):
             if done.t_us in known:
                 continue
-            done = replace(done, estimate=self._estimated(restarts.began_us(done), done))
+            stood = self._stood_at(restarts.began_us(done))
+            names = [term.name for term in done.terms]
+            done = replace(done, estimate=comparable(stood, names), expected=expected(stood))
             self._seen.append(done)
             self.tell(self._recorder.append("restart", msgspec.to_builtins(done)))
             try:
@@ -138,9 +148,9 @@ class Estimates:
                 continue  # it is in the guard's own log, and known while this guard lives
             self._ring.touch()
 
-    def _estimated(self, began_us: int, done: PastRecovery) -> Any:
-        stood = [terms for t_us, terms in self._stood if t_us < began_us]
-        return comparable(stood[-1], (term.name for term in done.terms)) if stood else None
+    def _stood_at(self, t_us: int) -> tuple[RecoveryTerm, ...]:
+        """Return the newest estimate that is older."""
+        return next((terms for at_us, terms in reversed(self._stood) if at_us < t_us), ())
 
     # -- what it teaches -------------------------------------------------------------------------
 

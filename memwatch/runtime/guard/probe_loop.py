@@ -17,7 +17,6 @@ from typing import Any
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import Pressure
-from memwatch.domain.recovery import PastRecovery
 from memwatch.domain.sample import DiskSample, ProcessInfo, TreeSample
 from memwatch.domain.snapshot import Limit, Own
 from memwatch.host.disk import directory_bytes, disk_sample
@@ -28,7 +27,6 @@ from memwatch.ingest.checkpoint_scan import scan_checkpoints
 from memwatch.ingest.probe import TreeProbe
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.lasting import lasting
-from memwatch.runtime.runs.recovery_file import RecoveryNews
 from memwatch.runtime.views.ring import Ring
 
 _SLOW_S = 10.0
@@ -52,7 +50,6 @@ class ProbeLoop:
     ) -> None:
         self._run_dir = run_dir
         self._home = home
-        self._recoveries = RecoveryNews(home)
         self._profile = profile
         self._ring = ring
         self._recorder = recorder
@@ -82,8 +79,6 @@ class ProbeLoop:
         self.limits: tuple[Limit, ...] = ()
         self.alive: bool | None = None
         self.own = Own()
-        self.past: tuple[PastRecovery, ...] = ()
-        """Drills and restarts of this run, newest first."""
         self.limit: Limit | None = None
         """The binding limit, written beside each sample."""
         self.on_news: Callable[[], None] = lambda: None
@@ -195,9 +190,6 @@ class ProbeLoop:
             self._ring.take_disk(disk)
         if self._ring.store is None:
             self._look_at_checkpoints()
-        if (past := self._recoveries.look()) is not None:
-            self.past = past
-            self._ring.touch()
         if self.on_slow_look():
             self._ring.touch()
         self.own = self._own()
