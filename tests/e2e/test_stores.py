@@ -178,9 +178,9 @@ def test_nothing_is_written_in_a_store_nor_asked_of_it(stage: Stage) -> None:
     session = stage.session(place)
     assert session.latest(0, 5.0) is not None
     status = stage.cli("status", str(place), "--json")
-    assert json.loads(status.stdout)["engine"]["will"] == (
-        "WILL NOT ACT (a checkpoint store takes no commands)"
-    )
+    engine = json.loads(status.stdout)["engine"]
+    assert engine["will"] == "WILL NOT ACT (a checkpoint store takes no commands)"
+    assert engine["missing"]["checkpoint"] == "a checkpoint store takes no commands"
     assert contents(place) == before
 
 

@@ -10,9 +10,10 @@ from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
 from memwatch.domain.control import EngineInfo, Hold
 from memwatch.domain.level import PLANNED
-from memwatch.domain.operations import ENGINE
+from memwatch.domain.operations import ENGINE, OPERATIONS
 from memwatch.domain.snapshot import Disk
 from memwatch.engine.facts import Facts, Now
+from memwatch.engine.standing import Standing
 from memwatch.runtime.guard.controls import Controls
 from memwatch.runtime.guard.engine_facts import Circumstances, FactsBuilder
 from memwatch.runtime.guard.warden import Warden
@@ -148,9 +149,16 @@ class Portrait:
             open_breakers=at.open_breakers if at else (),
             soft_why=at.soft_why if at else "",
             pressure=self._probe.pressure,
-            missing={**(at.missing if at else {}), **self._policy.book.missing},
+            missing=self._missing(at),
             stop_file=authority.stop_file,
         )
+
+    def _missing(self, at: Standing | None) -> dict[str, str]:
+        """Return why an operation cannot be asked for, by its name, as far as anybody might."""
+        no_commands = self._actuator.no_commands
+        if no_commands:
+            return dict.fromkeys(OPERATIONS, no_commands)
+        return {**(at.missing if at else {}), **self._policy.book.missing}
 
     def _will(self, allow: frozenset[str]) -> str:
         """Say in one line whether the engine acts, and at which levels."""
