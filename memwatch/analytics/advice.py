@@ -48,7 +48,8 @@ class Kind(NamedTuple):
         """The deed in words."""
         if self.action.partition(" ")[0] == "checkpoint":
             return self.action
-        return request_text(self.action, {"tier": self.tier, "how": self.how})
+        said = {"tier": self.tier, "how": self.how}
+        return request_text(self.action, {name: value for name, value in said.items() if value})
 
 
 def advise(
@@ -85,6 +86,17 @@ def kinds_of(known: Sequence[Intervention]) -> dict[Kind, list[Intervention]]:
     for it in known:
         found.setdefault(Kind(it.action, it.tier, it.how), []).append(it)
     return found
+
+
+def steps_text(steps: Sequence[Action]) -> str:
+    """Return steps as a value that `memwatch policy … set` takes, without what goes unsaid.
+
+    >>> steps_text((Action(op="purge", args={"how": "expired"}), Action(op="reclaim")))
+    '[{"op": "purge", "args": {"how": "expired"}}, {"op": "reclaim"}]'
+    """
+    unsaid = to_builtins(Action(op=""))
+    told = [to_builtins(one).items() for one in steps]
+    return json.dumps([{k: v for k, v in one if k == "op" or unsaid[k] != v} for one in told])
 
 
 def effect_on(it: Intervention, resource: str) -> ResourceEffect | None:
@@ -233,13 +245,13 @@ def _vain_steps(known: Sequence[Intervention], policy: Policy) -> Iterator[Advic
             tried = [it for it in at_level if _is_step(it, action)]
             if len(tried) < _THRICE or any(it.verdict not in _FAILED for it in tried):
                 continue
-            rest = [to_builtins(one) for one in rule.steps if one != action]
+            rest = tuple(one for one in rule.steps if one != action)
             what, key = request_text(action.op, action.args), f"levels.{level}.steps"
             text = f"{what} freed nothing {len(tried)} of {len(tried)} times: not worth a step"
             yield Advice(
                 text=f"{text} of {key}",
                 kind="policy",
-                set=f"{key}={json.dumps(rest)}" if rest else "",
+                set=f"{key}={steps_text(rest)}" if rest else "",
             )
 
 

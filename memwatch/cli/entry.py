@@ -22,6 +22,7 @@ COMMANDS = {
     "tonight": "the check before bed: would it hold until the morning?",
     "policy": "when the guard does what, and where each value comes from; check, set, edit",
     "inspect": "read a run once and report what it holds, damage included",
+    "report": "the night in ten lines, then tables: what helped, what was lost, what to change",
     "drill": "recover a run for practice: proved, measured, nothing written to it",
 }
 
