@@ -1,6 +1,6 @@
 """The guard: one process that watches one run, records it, holds it and serves its viewers.
 
-    ingest thread   tailer, watcher      log → ring, history
+    ingest thread   tailer, watcher      log → ring, history; of a foreign store: looks → ring
     probe thread    processes, limits    samples → guard.wal → ring
     survey thread   disk, checkpoints    looks that may take their time → ring
     warden thread   threshold engine     facts → decisions → guard.wal → ledger
