@@ -2,6 +2,7 @@
 
     $MEMWATCH_HOME, else $XDG_STATE_HOME/memwatch, else the system's folder for state
       runs/<run_key>/       what the guard keeps of one run
+      host.json             what all runs of this machine have in common
       run/<12 hex>.sock     its socket, where no $XDG_RUNTIME_DIR is ours
     $XDG_CONFIG_HOME/memwatch, else the system's folder for settings
       profiles/  themes/    the user's own files

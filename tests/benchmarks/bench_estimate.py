@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,15 +59,18 @@ def run(sizes_mb: tuple[int, ...] = SIZES_MB) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="memwatch-bench-") as folder, own_home():
         runs = dict(_runs(Path(folder), sizes_mb))
         _learn_disk()
+        began = _waiting()
         untaught = [_drill(_TEACHER, runs[_TEACHER])]
         taught = [one for one in _taught_once(runs) if one.what != _TEACHER]
         own = [_drill(what, path) for _ in range(REPETITIONS) for what, path in runs.items()]
+        busy = _share(began, _waiting())
     return [
         *_summary("assumptions alone", untaught),
         *_summary(f"one drill of another run ({_TEACHER})", taught),
         *_summary("drills of its own", own),
         *(_row(one, "one drill of another run") for one in taught),
         *(_row(one, "own drills") for one in own),
+        Row("tasks waited for a processor meanwhile", busy, "% of the time", None, "", "0: alone"),
     ]
 
 
@@ -99,6 +103,19 @@ def _taught_once(runs: dict[str, Path]) -> Iterator[Drilled]:
     for what, run_dir in runs.items():
         shutil.copy(kept, path)
         yield _drill(what, run_dir)
+
+
+def _waiting() -> tuple[float, float]:
+    """Return the time, and for how much of it since boot some task waited for a processor."""
+    try:
+        some = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+    except OSError:
+        return time.monotonic(), 0.0
+    return time.monotonic(), int(some.rpartition("total=")[2]) / 1e6
+
+
+def _share(began: tuple[float, float], ended: tuple[float, float]) -> float:
+    return (ended[1] - began[1]) / (ended[0] - began[0]) * 100
 
 
 def _drill(what: str, path: Path) -> Drilled:

@@ -121,9 +121,9 @@ def test_each_slow_look_ends_with_the_disks_rate_and_shows_a_new_one(bench: Benc
     changed = []
     for _ in range(2):
         bench.loop._slow_due = 0.0
-        before = bench.ring.changed
+        before = bench.loop._ring.changed
         bench.look()
-        changed.append(bench.ring.changed - before)
+        changed.append(bench.loop._ring.changed - before)
     assert news == []
     assert changed[1] == changed[0] + 1
 

@@ -95,15 +95,15 @@ def comparable(
 ) -> Span | None:
     """Return the estimate of the named terms, to hold a recovery against that had these.
 
-    With `start_s` that stands for the start: a drill's process is not the agent's. None where
-    nothing was estimated.
+    With `start_s` that stands for the start: a drill's process is not the agent's. It has the
+    least range of all, as no sum is told closer. None where nothing was estimated.
     """
     if not terms:
         return None
     wanted = set(names)
     found = [term for term in terms if term.name in wanted]
     if start_s is not None:
-        own = _term("start", _Ranged(start_s, 0.0), "measured", 0.0, "its own")
+        own = _term("start", _Ranged(start_s, _LEAST), "measured", 0.0, "its own")
         found = [own, *(term for term in found if term.name != "start")]
     return total(found)
 
