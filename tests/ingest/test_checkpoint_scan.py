@@ -119,3 +119,14 @@ def test_what_is_wrong_is_said(run_dir: Path) -> None:
     (full / MANIFEST_FILE).unlink()
     (seen,) = look(run_dir).fulls.values()
     assert seen.wrong == "its manifest is gone or cannot be read"
+
+
+def test_values_are_not_counted_again_while_none_came_or_went(run_dir: Path) -> None:
+    (run_dir / "blobs").mkdir(exist_ok=True)
+    (run_dir / "blobs" / "a").write_bytes(b"12345")
+    before = look(run_dir)
+    assert (before.blobs.count, before.blobs.bytes) == (1, 5)
+    again = scan_checkpoints(run_dir, 100, before=before)
+    assert again is not None
+    assert again.blobs is before.blobs
+    assert again.known_lsn == 100

@@ -86,6 +86,27 @@ def test_a_full_that_is_gone_from_the_disk_is_not_recoverable() -> None:
     assert run.light("CKPT") == ("WARN", "full is missing on disk")
 
 
+def test_what_is_damaged_is_told_from_what_is_gone() -> None:
+    run = watched()
+    commit(run, "full", last_lsn=1)
+    run.ring.take_checkpoints(OnDisk(run.lsn, {1: FullOnDisk(wrong="recent.jsonl is gone")}))
+    found = shown(run)
+    assert (found.missing, found.damaged) == (("full-1",), ("full-1",))
+    assert found.last is not None
+    assert (found.last.state, found.last.reason) == ("damaged", "recent.jsonl is gone")
+    assert found.stats.failed == 1
+    assert run.light("CKPT") == ("WARN", "full is damaged on disk")
+
+
+def test_one_that_nobody_writes_any_more_is_incomplete() -> None:
+    run = watched()
+    run.say("checkpoint.begin", id="full-1", kind="full")
+    assert (shown(run).writing, shown(run).incomplete) == (("full-1",), ())
+    run.say("run.begin", start_id="s2", boot=BOOT, pid=4343)
+    assert (shown(run).writing, shown(run).incomplete) == ((), ("full-1",))
+    assert [one.state for one in shown(run).newest] == ["incomplete"]
+
+
 def test_a_chain_ends_before_an_increment_that_is_gone() -> None:
     run = watched()
     commit(run, "full", last_lsn=1)

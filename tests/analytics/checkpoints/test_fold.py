@@ -63,6 +63,8 @@ def test_any_order_of_segments_gives_the_same_chain(cuts: list[int], dice: Any) 
     whole, shuffled = folded(mixed()), folded([one for piece in pieces for one in piece])
     full = whole.fulls[-1].at.lsn
     assert shuffled.fulls == whole.fulls
+    assert list(shuffled.known.values()) == list(whole.known.values())
+    assert list(shuffled.at.values()) == sorted(shuffled.at.values())
     assert shuffled.newest == whole.newest
     assert shuffled.covered_lsn == whole.covered_lsn
     assert shuffled.deltas.between(full) == whole.deltas.between(full)
@@ -76,6 +78,13 @@ def test_a_kind_that_only_the_beginning_names_is_believed_when_it_is_read() -> N
     saved.take(record(8, "checkpoint.begin", id="a", kind="full"))
     assert [full.checkpoint.id for full in saved.fulls] == ["a"]
     assert saved.deltas.between(0) == Sums()
+
+
+def test_one_taken_for_an_experiment_is_an_increment_of_that_name() -> None:
+    saved = folded([commit(1, "full"), commit(2, "experiment", 7), commit(3, "\x1b[2J", 5)])
+    assert [one.kind for one in saved.known.values()] == ["full", "experiment", "incremental"]
+    sums = saved.deltas.between(1)
+    assert (sums.count, sums.bytes, sums.entries) == (2, 12, 4)
 
 
 def test_a_tally_of_very_many_is_bounded_and_loses_nothing() -> None:
