@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal
 
-from memwatch.ingest.stores.names import WEIGHTS, entry_name
+from memwatch.ingest.stores.names import WEIGHTS
+from memwatch.ingest.stores.top import named_by
 from memwatch.ingest.stores.walk import open_directory, open_file
 from memwatch.wal.segment import RUN_FILE
 
 _MOST_NAMES = 20_000
+_MOST_PEEKED = 200
+_STATES = (*WEIGHTS, ".distcp", ".metadata")
 _HEAD_BYTES = 1 << 16
 _SQLITE = b"SQLite format 3\0"
 _COLUMN = b"checkpoint_ns"
@@ -51,20 +56,37 @@ def _head(folder: int, name: str) -> bytes:
 
 def _is_directory(place: Path) -> bool:
     """Whether a name at the top is one that hardly anything but a checkpoint has."""
-    found = False
-    with os.scandir(place) as entries:
-        for entry, _ in zip(entries, range(_MOST_NAMES), strict=False):
-            if entry.name == RUN_FILE:
+    root = open_directory(os.fspath(place))
+    try:
+        found = False
+        for name in _first(root, _MOST_NAMES):
+            if name.name == RUN_FILE:
                 return False
-            found = found or _is_sure(entry)
-    return found
+            found = found or _is_sure(root, name)
+        return found
+    finally:
+        os.close(root)
 
 
-def _is_sure(entry: os.DirEntry[str]) -> bool:
-    folder = entry.is_dir(follow_symlinks=False)
-    if not folder and not entry.is_file(follow_symlinks=False):
+def _is_sure(root: int, entry: os.DirEntry[str]) -> bool:
+    one = named_by(entry)
+    if one is None:
         return False
-    name = entry_name(entry.name, folder=folder)
-    if name is None or not name.sure:
+    return one.name.sure or (one.folder and _holds_weights(root, entry.name))
+
+
+def _holds_weights(root: int, name: str) -> bool:
+    """Whether a folder with a number, `step1` say, holds a state and not somebody's work."""
+    try:
+        folder = open_directory(name, root)
+    except OSError:
         return False
-    return folder or entry.name.lower().endswith((*WEIGHTS, ".json")) or name.temporary
+    try:
+        return any(one.name.lower().endswith(_STATES) for one in _first(folder, _MOST_PEEKED))
+    finally:
+        os.close(folder)
+
+
+def _first(folder: int, most: int) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        yield from islice(entries, most)

@@ -20,7 +20,9 @@ _FOLDER = re.compile(
     rf"(?:^|[-_.]){_WORD}s?(?:[-_=.]?\d|[-_.]{_ROLE}\b)|^{_ROLE}[-_.]{_WORD}$", re.I
 )
 _FILE = re.compile(rf"\d|(?:^|[-_.]){_ROLE}(?:[-_.]|$)", re.I)
-_SURE_JSON = re.compile(rf"(?:^|[-_.])(?:{_WORD}s?|state)(?:[-_=.]|\d|$)", re.I)
+_SURE_FILE = re.compile(rf"(?:^|[-_.])(?:{_WORD}s?|state|model)(?:[-_=.]|\d|$)", re.I)
+_SURE_FOLDER = re.compile(r"checkpoint|ckpt|chkpt|global_?step|\.orbax", re.I)
+_ANYBODYS = (".bin", ".json")
 _OTHER_JSON = re.compile(r"config|tokenizer|vocab|results?\b|metrics|\.index$", re.I)
 _CREWAI = re.compile(r"\d[\dT:.Z-]{7,}_[\w-]{4,64}_p-([\w-]{1,64})$")
 _SHARD = re.compile(r"(.*?)[-_.](\d{1,6})-of-(\d{1,6})(?=\D|$)(.*)", re.S)
@@ -121,7 +123,8 @@ def _folder_name(name: str) -> EntryName | None:
     weights = name.lower().endswith(WEIGHTS) and _FILE.search(name) is not None
     if not weights and _FOLDER.search(name) is None:
         return None
-    return EntryName(_NUMBER.sub("#", name), _step(name), temporary=False)
+    sure = _SURE_FOLDER.search(name) is not None
+    return EntryName(_NUMBER.sub("#", name), _step(name), temporary=False, sure=sure)
 
 
 def _file_name(name: str) -> EntryName | None:
@@ -129,13 +132,13 @@ def _file_name(name: str) -> EntryName | None:
     if not dot or not stem:
         return None
     style, kind = _NUMBER.sub("#", name), f".{suffix.lower()}"
-    if kind in WEIGHTS and _FILE.search(stem):
-        return EntryName(style, _step(stem), temporary=False)
-    if kind == ".json" and _FILE.search(stem) and not _OTHER_JSON.search(stem):
-        crew = _CREWAI.fullmatch(stem)
-        if crew:
-            return EntryName("#.json", None, temporary=False, parent=crew[1])
-        return EntryName(style, _step(stem), False, sure=_SURE_JSON.search(stem) is not None)
+    if not _FILE.search(stem) or (kind == ".json" and _OTHER_JSON.search(stem)):
+        return None
+    sure = kind not in _ANYBODYS or _SURE_FILE.search(stem) is not None
+    if kind == ".json" and (crew := _CREWAI.fullmatch(stem)):
+        return EntryName("#.json", None, temporary=False, parent=crew[1])
+    if kind in WEIGHTS or kind == ".json":
+        return EntryName(style, _step(stem), temporary=False, sure=sure)
     return None
 
 

@@ -43,7 +43,7 @@ def list_top(walk: Walk) -> Top:
     named: dict[str, Named] = {}
     try:
         for entry in walk.top():
-            one = _named(entry)
+            one = named_by(entry)
             if one is None:
                 continue
             if one.id in named:
@@ -69,7 +69,8 @@ def measure(walk: Walk, named: list[Named]) -> tuple[list[Entry], bool]:
     return measured, True
 
 
-def _named(entry: os.DirEntry[str]) -> Named | None:
+def named_by(entry: os.DirEntry[str]) -> Named | None:
+    """Return the checkpoint that an entry is, or is a part of; None for links and all else."""
     try:
         folder = entry.is_dir(follow_symlinks=False)
         if not folder and not entry.is_file(follow_symlinks=False):

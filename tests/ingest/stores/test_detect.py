@@ -15,8 +15,8 @@ from tests.ingest.stores.making import archive, hf, put
 
 @pytest.mark.parametrize(
     "name",
-    ["checkpoint-5", "global_step5", "iter_0000500", "checkpoint_000010", "epoch=1-step=5.ckpt",
-     "tmp-checkpoint-5"],
+    ["checkpoint-5", "global_step5", "iter_0000500", "epoch_3", "checkpoint_000010",
+     "tmp-checkpoint-5", "epoch=1-step=5.ckpt"],
 )  # fmt: skip
 def test_folders_of_checkpoints(tmp_path: Path, name: str) -> None:
     put(tmp_path, name, hf(5))
@@ -24,7 +24,15 @@ def test_folders_of_checkpoints(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["last.ckpt", "model_1.pt", "a-1.safetensors", "state_1.json", "step-5.json"]
+    "name",
+    [
+        "last.ckpt",
+        "model_1.pt",
+        "a-1.safetensors",
+        "state_1.json",
+        "step-5.json",
+        "pytorch_model_3.bin",
+    ],
 )
 def test_files_that_are_checkpoints(tmp_path: Path, name: str) -> None:
     put(tmp_path, name, archive(5))
@@ -36,7 +44,8 @@ def test_files_that_are_checkpoints(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["model.pt", "2026-11-30.json", "session-1.jsonl", "package2.json", "a/checkpoint-5/x",
-     "config_1.json", "model-00001-of-00002.index.json"],
+     "config_1.json", "model-00001-of-00002.index.json",
+     "model-00001-of-00002.safetensors", "data_001.bin", "step1/prepare.py", "results_2.json"],
 )  # fmt: skip
 def test_what_is_no_store(tmp_path: Path, name: str) -> None:
     put(tmp_path, name, b"x")

@@ -216,6 +216,30 @@ def test_more_than_can_be_looked_at_is_said(tmp_path: Path) -> None:
     assert "too much" in late.why
 
 
+_NAMES = [
+    TRAINER, "model.safetensors", "optimizer.pt", "a.pt.tmp", "sub/.metadata", "sub/__0_0.distcp",
+    "m-00001-of-00002.pt", "m-00002-of-00002.pt", "a.index.json", "random_states_0.pkl", "x.json",
+]  # fmt: skip
+_CONTENTS = [b"", b"{}", b"[", archive(9), archive(9)[:-1], safetensors(9), b"\0" * 9_000]
+_FILES = st.dictionaries(st.sampled_from(_NAMES), st.sampled_from(_CONTENTS), max_size=5)
+_TOPS = ["checkpoint-1", "checkpoint-2", "tmp-checkpoint-3", "global_step4", "epoch_5", "epoch_6"]
+
+
+@given(st.dictionaries(st.sampled_from(_TOPS), _FILES, max_size=4), st.sampled_from(_CONTENTS))
+def test_any_store_has_an_answer_and_the_same_again(
+    tmp_path_factory: pytest.TempPathFactory, tops: dict[str, dict[str, bytes]], tag: bytes
+) -> None:
+    store = tmp_path_factory.mktemp("store")
+    put(store, "latest", tag)
+    for minutes, (name, files) in enumerate(tops.items()):
+        put(store, name, files, 60 - minutes)
+    first = look(store)
+    assert (set(states(first)), first.why) == (set(tops), "")
+    assert states(first).get("tmp-checkpoint-3") != "committed"
+    assert all((one.state == "committed") == (one.reason == "") for one in first.checkpoints)
+    assert look(store, first, after_s=30).checkpoints == first.checkpoints
+
+
 @given(st.text(min_size=1, max_size=60), st.booleans())
 def test_any_name_has_an_answer(name: str, folder: bool) -> None:
     entry_name(name, folder=folder)
