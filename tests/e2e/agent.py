@@ -183,9 +183,9 @@ class Agent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> None:
+def serve(kind: type[Agent], words: list[str]) -> None:
     """Serve requests until stdin closes."""
-    agent = Agent(Path(sys.argv[1]), json.loads(sys.argv[2]))
+    agent = kind(Path(words[1]), json.loads(words[2]))
     print(json.dumps(agent.hello()), flush=True)
     for line in sys.stdin:
         name, *arguments = json.loads(line)
@@ -195,4 +195,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(Agent, sys.argv)

@@ -141,11 +141,11 @@ class Stage:
         (folder / f"{name}.yaml").write_text(text)
         return name
 
-    def puppet(self, name: str = "run", **options: Any) -> Puppet:
+    def puppet(self, name: str = "run", program: Path = AGENT, **options: Any) -> Puppet:
         """Start an agent in a run directory, which may have been used before."""
         run_dir = self.folder / name
         asked = json.dumps({"profile": "quick", **options})
-        popen = self._popen([str(AGENT), str(run_dir), asked], stdin=subprocess.PIPE)
+        popen = self._popen([str(program), str(run_dir), asked], stdin=subprocess.PIPE)
         puppet = Puppet(popen, run_dir)
         self.processes.append(puppet)
         return puppet

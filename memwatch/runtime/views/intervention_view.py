@@ -59,9 +59,10 @@ class InterventionView:
         """
         self._take(commands)
         self._around.mind_limit(now_at_us, limit_bytes)
+        at_us = self._ring.mind_clock() if over else now_at_us
         for watch in self._watches.values():
-            if watch.is_due(now_at_us) or (over and not watch.settled):
-                self._look(watch, now_at_us, over=over)
+            if watch.is_due(at_us):
+                self._look(watch, at_us, over=over)
         return shown(self._watches.values(), (known.row for known in self._recalled.values()))
 
     def rows(self, limit: int) -> list[Intervention]:
@@ -157,10 +158,10 @@ class InterventionView:
                     before=before.before, before_s=before.before_s, before_ok=before.before_ok,
                 )  # fmt: skip
             watch.experiments = found
-        watch.pause_s, watch.pause_over = self._around.pause(deed, now_us)
-        until_us = now_us + self._spans.watch_us if over else now_us
+        until_us = self._ring.axis_of(self._ring.state.last) if over else now_us
+        watch.pause_s, watch.pause_over = self._around.pause(deed, until_us)
         watch.look(
-            until_us,
+            now_us,
             lambda name: self._reading(name, over=over),
             lambda name: self._around.next_us(deed, name),
         )

@@ -76,7 +76,7 @@ class RequestDeeds:
             ),
             when=when,
             resources=resources if when else (),
-            acts_on=frozenset(resources) if info.op in _FREEING or tier else frozenset(),
+            acts_on=_acts_on(info.op, resources),
             claims=tokens or ("memory" if info.op in _FREEING else ""),
             holds=info.op in _PAUSING,
         )
@@ -152,6 +152,13 @@ def _resources(op: str, tier: str, tokens: str) -> tuple[str, ...]:
     if op == "retain" and tier:
         return of_tier(tier)
     return WHOLE if op in JOBS else ("memory",)
+
+
+def _acts_on(op: str, resources: tuple[str, ...]) -> frozenset[str]:
+    """Return what a request is meant to change: a shorter context is no smaller process."""
+    if op == "compact":
+        return frozenset(resources) - frozenset(WHOLE)
+    return frozenset(resources) if op in _FREEING or op == "retain" else frozenset()
 
 
 def _stages(result: Mapping[str, Any]) -> tuple[Stage, ...]:

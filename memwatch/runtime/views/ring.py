@@ -125,6 +125,11 @@ class Ring:
             self.store = look
             self.changed += 1
 
+    @property
+    def store_bytes(self) -> int | None:
+        """What the files of another program's store hold; None for a run of ours."""
+        return None if self.store is None else self.store.total_bytes
+
     def take_guard(self, record: Record) -> None:
         """Take a record that the guard wrote itself: its events are shown at once."""
         event = event_of(record)

@@ -7,6 +7,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from memwatch.analytics import lights
+from memwatch.analytics.advice import advise
 from memwatch.analytics.suggest import suggest
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
@@ -34,6 +35,8 @@ from memwatch.runtime.views.run_view import RunView
 
 _EVENTS_SHOWN = 12
 _COMMANDS_SHOWN = 8
+_LEARNT_FROM = 100
+"""Newest interventions that advice looks at: a snapshot shows fewer."""
 
 
 class SnapshotBuilder:
@@ -122,7 +125,9 @@ class SnapshotBuilder:
             notify=facts.notify,
             profile_note=self._profile.note,
         )
-        return replace(snapshot, suggestion=suggest(snapshot))
+        past = self.interventions.rows(_LEARNT_FROM)
+        advice = advise(past, recovery, checkpoints, limits, facts.policy, memory)
+        return replace(snapshot, suggestion=suggest(snapshot), advice=advice)
 
     def _limits(self, facts: GuardFacts) -> Limits:
         manifest = self.run.manifest
