@@ -28,7 +28,7 @@ def test_help_has_an_example(memwatch: Command, command: str | None, option: str
 
 
 def test_help_says_what_each_exit_status_means(memwatch: Command) -> None:
-    for command in ("status", "inspect", "drill", "ctl", "tonight"):
+    for command in ("status", "inspect", "drill", "ctl", "tonight", "report"):
         assert "exit status: 0 " in memwatch(command, "--help").stdout
 
 

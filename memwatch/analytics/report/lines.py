@@ -192,7 +192,7 @@ def _helped(report: Report) -> str:
     text = "Freed most: " + "; ".join(map(_deed, best)) if by_steps else _by_plans(report)
     if vain:
         text += ". Without effect: " + ", ".join(
-            f"{row.what} ({row.without_effect + row.worse} of {row.times})" for row in vain
+            f"{row.what} {counted(row.without_effect + row.worse, 'time')}" for row in vain
         )
     return f"{text}."
 

@@ -146,7 +146,7 @@ def test_interventions_are_ranked_by_what_was_really_freed() -> None:
     ]
     assert line(report, "What helped") == (
         "Freed most: purge workspace 500M in 3 times, back after 1m00s; "
-        "give memory back 90M in 1 time, held. Without effect: pause (1 of 1)."
+        "give memory back 90M in 1 time, held. Without effect: pause 1 time."
     )
 
 
