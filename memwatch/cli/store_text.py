@@ -34,6 +34,7 @@ def store_rows(status: dict[str, Any]) -> Iterator[str]:
         at_us = one["committed_us"] or one["began_us"]
         at = local_time_text(at_us, "%m-%d %H:%M:%S") if at_us else "–"
         state = _STATES.get(one["state"], one["state"])
-        why = f": {inert(one['reason'], 80)}" if one["reason"] else ""
+        done = one["state"] == "committed"
+        why = f": {inert(one['reason'], 80)}" if one["reason"] and not done else ""
         name = inert(one["id"], 28)
         yield f"{name:<28} {inert(one['kind'], 11):<11} {size:>6} {took:>7} {at:>14}  {state}{why}"

@@ -13,10 +13,13 @@ from memwatch.host.deadline import ask
 _DEADLINE_S = 2.0
 
 
-def disk_sample(path: Path, clock: Clock, deadline_s: float = _DEADLINE_S) -> DiskSample | None:
+def disk_sample(
+    path: Path, clock: Clock, deadline_s: float = _DEADLINE_S, counted: int | None = None
+) -> DiskSample | None:
     """Return the room around `path` and what lies below it; None when the disk does not answer.
 
-    `run_bytes` is None when counting took longer than the deadline.
+    What lies below is `counted` where somebody counts it already; else its `run_bytes` is None
+    when counting took longer than the deadline.
     """
     room = ask(f"room of {path}", lambda: os.statvfs(path), deadline_s)
     if room is None:
@@ -26,12 +29,12 @@ def disk_sample(path: Path, clock: Clock, deadline_s: float = _DEADLINE_S) -> Di
         total_bytes=room.f_blocks * room.f_frsize,
         free_bytes=room.f_bavail * room.f_frsize,
         free_inodes=room.f_favail if room.f_files else None,  # some file systems count none
-        run_bytes=directory_bytes(path, deadline_s),
+        run_bytes=directory_bytes(path, deadline_s) if counted is None else counted,
     )
 
 
 def directory_bytes(path: Path, deadline_s: float = _DEADLINE_S) -> int | None:
-    """Return the bytes that a file, or the files below `path`, occupy on disk; no link is followed.
+    """Return the bytes that the files below `path` occupy on disk, links not followed.
 
     None when the directory cannot be read or holds too much to be counted in time.
     """
@@ -40,10 +43,7 @@ def directory_bytes(path: Path, deadline_s: float = _DEADLINE_S) -> int | None:
 
 
 def _count(path: Path, until: float) -> int | None:
-    try:
-        os.scandir(path).close()  # what cannot be read at all is no zero
-    except NotADirectoryError:
-        return path.lstat().st_blocks * 512
+    os.scandir(path).close()  # what cannot be read at all is no zero
     total = 0
     seen: set[tuple[int, int]] = set()  # files with several names, counted once
     waiting = [os.fspath(path)]

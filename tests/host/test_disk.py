@@ -41,11 +41,11 @@ def test_what_a_directory_occupies(tmp_path: Path) -> None:
     assert 50_000 <= size < 100_000
 
 
-def test_what_a_file_occupies(tmp_path: Path) -> None:
+def test_what_somebody_counted_is_not_counted_again(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite").write_bytes(bytes(100_000))
-    size = directory_bytes(tmp_path / "store.sqlite")
-    assert size is not None
-    assert 100_000 <= size < 200_000
+    sample = disk_sample(tmp_path / "store.sqlite", ManualClock(), counted=7)
+    assert sample is not None
+    assert (sample.run_bytes, sample.total_bytes > 0) == (7, True)
 
 
 def test_what_is_not_there_is_unknown_and_no_zero(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_disk_that_takes_its_time_holds_up_no_look_at_memory(
 ) -> None:
     goes_on, asked = threading.Event(), threading.Event()
 
-    def slow(*_: object) -> None:
+    def slow(*_: object, **__: object) -> None:
         asked.set()
         goes_on.wait(60)
 

@@ -25,8 +25,8 @@ def looked(
     *known: Checkpoint, source: Literal["directory", "langgraph"] = "directory", **members: Any
 ) -> StoreLook:
     total = sum(one.bytes or 0 for one in known)
-    told = {"count": len(known), "total_bytes": total, **members}
-    return StoreLook(source=source, t_us=T0_US, checkpoints=known, **told)
+    told = {"count": len(known), "total_bytes": total, "t_us": 2 * T0_US, **members}
+    return StoreLook(source=source, checkpoints=known, **told)
 
 
 def watched(look: StoreLook, after_s: float) -> Watched:
@@ -67,6 +67,12 @@ def test_late_by_habit_is_overdue_unless_the_run_is_over() -> None:
     assert shown(looked(*FIVE), late).overdue
     ended = shown(looked(*FIVE), late, over=True)
     assert (ended.overdue, ended.due_in_s) == (False, None)
+
+
+def test_nothing_is_overdue_that_nobody_has_looked_for() -> None:
+    seen_us = T0_US + round(5 * EVERY_S * 1e6)
+    found = shown(looked(*FIVE, t_us=seen_us), 5 * EVERY_S + 95)
+    assert (found.overdue, found.due_in_s) == (False, 60 - 95)
 
 
 def test_what_is_being_written_and_what_is_incomplete_are_told_apart() -> None:

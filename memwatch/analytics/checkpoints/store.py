@@ -92,6 +92,7 @@ def store_checkpoints(
     known = look.checkpoints
     course, base = judged.course, base_of(look)
     due = None if over else habit_of(course, now_us, grace)
+    looked = habit_of(course, min(look.t_us, now_us), grace)  # later ones nobody has looked for
     newest = course[-1] if course else None
     return Checkpoints(
         source=look.source,
@@ -105,7 +106,7 @@ def store_checkpoints(
             entries=sum(one.entries or 0 for one in base.deltas),
         ),
         age_s=max(now_us - newest.at_us, 0) / 1e6 if newest else None,
-        overdue=due is not None and due.overdue,
+        overdue=not over and looked is not None and looked.overdue,
         due_in_s=due.due_in_s if due else None,
         next_bytes=next_bytes(base.full.bytes if base.full else None, judged.stats.growth_bytes),
         incomplete=tuple(one.id for one in known if one.state == "incomplete")[-NAMED:],

@@ -184,7 +184,7 @@ class ProbeLoop:
             self.limits = (*memory_limits(identity.pid), *self._host_limit())
 
     def _look_slowly(self) -> None:
-        disk = disk_sample(self._run_dir, self._clock)
+        disk = disk_sample(self._run_dir, self._clock, counted=self._ring.store_bytes)
         if disk is not None:
             self._disk = disk
             self._ring.take_disk(disk)

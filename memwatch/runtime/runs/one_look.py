@@ -73,7 +73,7 @@ class Look:
                 host = host_memory()
                 if host is not None:
                     limits += (Limit(name="host memory", bytes=host[1] + sample.used_bytes),)
-        disk = disk_sample(self.opened.path, self.clock)
+        disk = disk_sample(self.opened.path, self.clock, counted=self.ring.store_bytes)
         if disk is not None:
             self.ring.take_disk(disk)
         if self.opened.foreign is None:
