@@ -85,12 +85,28 @@ def span_text(low_s: float, high_s: float) -> str:
 
     >>> [span_text(18, 26), span_text(0.25, 3.1), span_text(58, 75), span_text(2, 2)]
     ['18–26s', '0.25–3.1s', '58s–1m15s', '2.0s']
+    >>> [span_text(0.004, 0.02), span_text(0.001, 0.002)]
+    ['0–0.02s', '<10ms']
     """
-    low, high = duration_text(low_s), duration_text(high_s)
+    low, high = brief_text(low_s), brief_text(high_s)
     if low == high:
         return low
+    if low_s < _BRIEF_S:
+        return f"0–{high}"
     same = all(text.endswith("s") and text[:-1].replace(".", "").isdigit() for text in (low, high))
     return f"{low.removesuffix('s') if same else low}–{high}"
+
+
+_BRIEF_S = 0.01
+
+
+def brief_text(seconds: float) -> str:
+    """Return a duration; one that nobody would notice has no digits that change all the while.
+
+    >>> [brief_text(s) for s in (0.0, 0.0042, 0.02, 74)]
+    ['<10ms', '<10ms', '0.02s', '1m14s']
+    """
+    return "<10ms" if seconds < _BRIEF_S else duration_text(seconds)
 
 
 def rough_text(seconds: float | None) -> str:

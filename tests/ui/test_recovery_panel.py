@@ -25,13 +25,13 @@ def shown(found: Recovery, width: int = 100, height: int = 20) -> str:
 
 
 def test_the_answer_stands_first_and_each_term_says_what_it_rests_on() -> None:
-    assert texts(recovery(frame_of(), 92, 16)) == [
+    assert texts(recovery(frame_of(), 96, 16)) == [
         "back in 21s (18–26s)  good  drill 3h ago  last 5: −8 … +12 %",
-        "term    takes      range of              rests on",
-        "start   0.90s  0.77–1.1s                 measured 2h ago: the last two starts",
-        "load     9.1s    7.7–11s 1.4G            drilled 3h ago: 3 drills of this run, 6.5 s a GB",
-        "read    0.20s 0.17–0.25s 18M             drilled 3h ago: 3 drills of this run",
-        "replay    11s    9.2–14s 212k, 841 rec.  assumed: 2-core machine, 78 records/s",
+        "term    takes       range of              rests on",
+        "start   0.90s   0.77–1.1s                 measured 2h ago: the last two starts",
+        "load     9.1s     7.7–11s 1.4G            drilled 3h ago: 3 drills of this run, 6.5 s a GB"
+        "read    0.20s  0.17–0.25s 18M             drilled 3h ago: 3 drills of this run",
+        "replay    11s     9.2–14s 212k, 841 rec.  assumed: 2-core machine, 78 records/s",
         "lose         3s  of experiment 100, redone",
         "at risk   3m12s  in the log only, 4 exp.",
         "memory     2.1G  fits: 1.5 × the state, of 7.9G free",
@@ -57,7 +57,7 @@ def test_what_is_over_budget_or_does_not_fit_outlives_all_but_the_answer() -> No
     over = crash.over_budget(crash.estimate(NOW_US))
     rows = texts(recovery(changed(recovery=over), 78, 4))
     assert rows == [
-        "back in 1m14s (1m01s–1m37s)  watch  never drilled",
+        "back in 1m14s (1m01s–1m37s)  watch  not drilled",
         "OVER BUDGET recovery 74 s is over your 60 s  F full checkpoint",
         "fix       chain of 48M: a full checkpoint saves 52 s",
         "memory     9.0G  DOES NOT FIT: 2 × the state, of 7.9G free",

@@ -54,3 +54,23 @@ def test_a_question(snap_compare: Callable[..., bool], keys: tuple[str, ...]) ->
     run = FakeRun(change=lambda snapshot: replace(snapshot, suggestion=night.SUGGESTION))
     app = dashboard(run)
     assert snap_compare(app, terminal_size=(80, 24), run_before=lambda pilot: press(pilot, *keys))
+
+
+@pytest.mark.parametrize("key", ["k", "i"])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_a_long_table(snap_compare: Callable[..., bool], size: tuple[int, int], key: str) -> None:
+    app = dashboard(FakeRun(change=night.teaching))
+    assert snap_compare(app, terminal_size=size, run_before=lambda pilot: press(pilot, key))
+
+
+def test_a_store_whose_newest_is_torn(snap_compare: Callable[..., bool]) -> None:
+    app = dashboard(FakeRun(change=night.store))
+    assert snap_compare(app, terminal_size=(80, 24), run_before=press)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_over_the_budget_of_a_crash(
+    snap_compare: Callable[..., bool], size: tuple[int, int]
+) -> None:
+    app = dashboard(FakeRun(change=night.over))
+    assert snap_compare(app, terminal_size=size, run_before=lambda pilot: press(pilot, "4"))

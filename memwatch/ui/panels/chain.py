@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
@@ -50,10 +52,26 @@ def checkpoint_lines(snapshot: Snapshot) -> list[tuple[int, Line]]:
         rank = 3 if checkpoints.overdue else 8
         lines.append((rank, labelled("next", *due_spans(checkpoints))))
     if checkpoints.incomplete:
-        names = ", ".join(inert(name, 24) for name in checkpoints.incomplete[:4])
+        names = ", ".join(name_text(name) for name in checkpoints.incomplete[:4])
         said = f"{len(checkpoints.incomplete)} incomplete: {names}"
         lines.append((2, labelled("broken", (said, "warn"))))
     return lines
+
+
+_STALL_S = 0.001
+"""A shorter standstill of the agent is none that a person asks about."""
+
+
+def name_text(name: str) -> str:
+    """Return the name of a checkpoint without the zeros that only serve sorting.
+
+    >>> name_text("full-00000000000000001416"), name_text("checkpoint-2000")
+    ('full-…1416', 'checkpoint-2000')
+    """
+    return inert(_ZEROS.sub("…", name), 40)
+
+
+_ZEROS = re.compile(r"(?<!\d)0{6,}")
 
 
 def kind_text(kind: str) -> str:
@@ -85,7 +103,7 @@ def _told(one: Checkpoint | None, snapshot: Snapshot) -> Line:
     text += f" {age_text(age_s):>6} {'before end' if over else 'ago'}"
     if one.duration_s is not None:
         text += f", took {duration_text(one.duration_s)}"
-    if one.stall_s is not None and one.stall_s != one.duration_s:
+    if one.stall_s is not None and _STALL_S <= one.stall_s != one.duration_s:
         text += f", stall {duration_text(one.stall_s)}"
     if one.state != "committed":
         return [(f"{one.state.upper()} ", "warn"), (text, "")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
+
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
@@ -11,7 +13,7 @@ from memwatch.domain.units import bytes_text, duration_text
 from memwatch.ui.format import clock_text, count_text, moment_text, percent_text, rough_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
-from memwatch.ui.panels.chain import chain_spans, due_spans, kind_text
+from memwatch.ui.panels.chain import chain_spans, due_spans, kind_text, name_text
 from memwatch.ui.panels.facts import Fact
 from memwatch.ui.panels.recovery import headline
 from memwatch.ui.panels.sheet import SHORT_TIME, Ranked, Sheet, SheetRow, ranked
@@ -65,7 +67,7 @@ def _columns(
         """Return the width that a column needs; one in which nothing stands has none."""
         return needs if any(told) else _NEVER
 
-    name = min(max((len(one.id) for one in rows), default=0), 24)
+    name = min(max((cell_len(name_text(one.id)) for one in rows), default=0), 24)
     return (
         TableColumn("when", 8 if seconds else 5, "left"),
         TableColumn("name", max(name, 4), "left", needs=110 if native else 56),
@@ -91,7 +93,7 @@ def _cells(one: Checkpoint, snapshot: Snapshot, *, seconds: bool) -> tuple[Cell,
     words, style = state_words(one, snapshot)
     return (
         Cell(clock_text(at_us, seconds=seconds) if at_us else "–", "dim"),
-        Cell(inert(one.id, 40)),
+        Cell(name_text(one.id)),
         Cell(kind_text(one.kind)),
         Cell("–" if one.step is None else f"{one.step}"),
         Cell(inert(one.thread, 24), "dim"),
@@ -100,7 +102,7 @@ def _cells(one: Checkpoint, snapshot: Snapshot, *, seconds: bool) -> tuple[Cell,
         Cell(count_text(one.files), "dim"),
         Cell(duration_text(one.duration_s)),
         Cell(rough_text(age_s), "dim"),
-        Cell(inert(one.base or "", 24), "dim"),
+        Cell(name_text(one.base or ""), "dim"),
         Cell(words, style),
     )
 
@@ -155,11 +157,11 @@ def _newest(snapshot: Snapshot) -> Iterator[Ranked]:
     """Return what is being written, what is wrong with the newest, and when the next is due."""
     found = snapshot.checkpoints
     if found.writing:
-        names = ", ".join(inert(name, 40) for name in found.writing[:3])
+        names = ", ".join(name_text(name) for name in found.writing[:3])
         yield 2, labelled("writing", (names, "watch"))
     for label, wrong in (("broken", found.incomplete), ("missing", found.missing)):
         if wrong:
-            shown = ", ".join(inert(name, 40) for name in wrong[:3])
+            shown = ", ".join(name_text(name) for name in wrong[:3])
             yield 0, labelled(label, (f"{len(wrong)}: {shown}", "warn"))
     if snapshot.run.state in PAST:
         return

@@ -82,7 +82,8 @@ def _term(term: RecoveryTerm) -> str:
     of += "" if term.records is None else f", {term.records:,} records"
     spread = span_text(term.low_s, term.high_s)
     how = f": {inert(term.how, 200)}" if term.how else ""
-    return f"{duration_text(term.seconds)} ({spread}){of}, {term.basis}{age}{how}"
+    rests = inert(term.how, 200) if term.how.startswith(term.basis) else f"{term.basis}{age}{how}"
+    return f"{duration_text(term.seconds)} ({spread}){of}, {rests}"
 
 
 def _past(snapshot: Snapshot) -> Iterator[str]:

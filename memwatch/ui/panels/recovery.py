@@ -12,7 +12,7 @@ from memwatch.domain.recovery import Recovery, RecoveryTerm
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
-from memwatch.ui.format import age_text, count_text, rough_text, span_text
+from memwatch.ui.format import age_text, brief_text, count_text, rough_text, span_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line, width_of
 from memwatch.ui.panels.chain import chain_lines, checkpoint_lines
@@ -25,7 +25,7 @@ GRADE_STYLES = {"good": "ok", "watch": "watch", "poor": "warn"}
 _COLUMNS = (
     TableColumn("term", 7, "left"),
     TableColumn("takes", 5),
-    TableColumn("range", 10, needs=54),
+    TableColumn("range", 11, needs=54),
     TableColumn("of", 15, "left"),
     TableColumn("rests on", 0, "left"),
 )
@@ -108,7 +108,7 @@ def _allowed(found: Recovery) -> str:
 def _newest(snapshot: Snapshot) -> str:
     """Return how long ago a recovery was last done, for practice or in earnest."""
     if not snapshot.recovery.past:
-        return "never drilled"
+        return "not drilled"
     past = snapshot.recovery.past[0]
     return f"{past.kind} {rough_text((snapshot.t_us - past.t_us) / 1e6)} ago"
 
@@ -133,11 +133,14 @@ def _table(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
 
 def _cells(term: RecoveryTerm, width: int) -> list[Cell]:
     rests = term.basis if term.age_s is None else f"{term.basis} {rough_text(term.age_s)} ago"
-    if term.how and width >= _HOW:
-        rests += f": {inert(term.how, 100)}"
+    how = inert(term.how, 100) if width >= _HOW else ""
+    if how.startswith(term.basis):
+        rests = how
+    elif how:
+        rests += f": {how}"
     return [
         Cell(term.name, "dim"),
-        Cell(duration_text(term.seconds), "strong"),
+        Cell(brief_text(term.seconds), "strong"),
         Cell(span_text(term.low_s, term.high_s), "dim"),
         Cell(_amount(term)),
         Cell(rests, "watch" if term.basis == "assumed" else "dim"),
@@ -158,7 +161,7 @@ def _flow(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
         about = "~" if term.basis == "assumed" else ""
         piece: Line = [
             (f"{'+ ' if index else ''}{term.name} ", "dim"),
-            (about + duration_text(term.seconds), "strong"),
+            (about + brief_text(term.seconds), "strong"),
             (f" {bytes_text(term.bytes)}" if term.bytes else "", "dim"),
         ]
         if lines[-1] and width_of([*lines[-1], *piece]) >= width:
