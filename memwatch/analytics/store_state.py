@@ -6,10 +6,10 @@ told by how long nothing was written, against how often it usually is. Pure.
 
 from __future__ import annotations
 
-from itertools import pairwise
-from statistics import median
 from typing import NamedTuple
 
+from memwatch.analytics.checkpoints.habit import habit_of
+from memwatch.analytics.checkpoints.store import course_of
 from memwatch.analytics.store_changes import BROKEN, changed_us
 from memwatch.domain.checkpoints import Checkpoint, StoreLook
 from memwatch.domain.snapshot import RunState
@@ -17,8 +17,7 @@ from memwatch.domain.units import duration_text
 
 _LEAST_PATIENCE_S = 120.0
 _STRANGE_PATIENCE_S = 900.0
-"""Before it has a habit: three checkpoints."""
-_HABIT_OF = 20
+"""Before it has a habit."""
 _SILENT_TIMES = 10
 _SILENT_S = 3600.0
 """After so many times its patience, an hour at least, it is taken for ended."""
@@ -53,7 +52,8 @@ def inferred_state(
     quiet = f"nothing was written for {duration_text(quiet_s)}"
     if writer_lives is False:
         return _ended(newest, last_us, "the process that wrote it is gone")
-    patience_s = _patience_s(look, grace)
+    habit = habit_of(course_of(look), now_us, grace)
+    patience_s = max(habit.patience_s, _LEAST_PATIENCE_S) if habit else _STRANGE_PATIENCE_S
     if quiet_s <= patience_s:
         return Inferred("running")
     if quiet_s <= max(_SILENT_S, _SILENT_TIMES * patience_s):
@@ -65,11 +65,3 @@ def _ended(newest: Checkpoint | None, last_us: int, why: str) -> Inferred:
     if newest is not None and newest.state in BROKEN:
         return Inferred("crashed", f"inferred: {why}, its newest is half-written", last_us)
     return Inferred("ended", f"inferred: {why}", last_us)
-
-
-def _patience_s(look: StoreLook, grace: float) -> float:
-    """Return how long nothing may be written before it is remarkable."""
-    done = sorted(one.committed_us for one in look.checkpoints if one.committed_us)[-_HABIT_OF:]
-    if len(done) < 3:
-        return _STRANGE_PATIENCE_S
-    return max(median(b - a for a, b in pairwise(done)) / 1e6 * grace, _LEAST_PATIENCE_S)

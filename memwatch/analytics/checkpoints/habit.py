@@ -17,6 +17,8 @@ class Habit(NamedTuple):
 
     due_in_s: float
     """Negative when it is late."""
+    patience_s: float
+    """Overdue so long after the newest one."""
     overdue: bool
 
 
@@ -31,4 +33,5 @@ def habit_of(course: Sequence[Seen], now_us: int, grace: float) -> Habit | None:
         return None
     usual_s, longest_s = median(intervals), max(intervals)
     age_s = max(now_us - course[-1].at_us, 0) / 1e6
-    return Habit(usual_s - age_s, age_s > grace * max(usual_s, longest_s))
+    patience_s = grace * max(usual_s, longest_s)
+    return Habit(usual_s - age_s, patience_s, age_s > patience_s)

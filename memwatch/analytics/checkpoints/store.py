@@ -44,13 +44,18 @@ class Judged(NamedTuple):
     prune: Prune
 
 
-def judge(look: StoreLook) -> Judged:
-    """Work out what one look says of all checkpoints together."""
-    course = [
+def course_of(look: StoreLook) -> list[Seen]:
+    """Return the complete ones in order of their commit, with the wall time of each."""
+    return [
         Seen(one.committed_us, one)
         for one in look.checkpoints
         if one.state == "committed" and one.committed_us is not None
     ]
+
+
+def judge(look: StoreLook) -> Judged:
+    """Work out what one look says of all checkpoints together."""
+    course = course_of(look)
     odd = len(look.checkpoints) - len(course)
     failed = sum(one.state in _FAILED for one in look.checkpoints)
     # Chains of several threads lie between each other: only one alone has a course of its sizes.
