@@ -200,7 +200,7 @@ def _stopped(known: Sequence[Intervention]) -> Iterator[Advice]:
 
 
 def _term(recovery: Recovery) -> Iterator[Advice]:
-    if recovery.fix and recovery.grade != "good":
+    if recovery.fix and recovery.grade in ("watch", "poor"):
         yield Advice(text=recovery.fix, kind="recovery")
 
 
@@ -214,7 +214,8 @@ def _bloat(checkpoints: Checkpoints) -> Iterator[Advice]:
 def _prune(checkpoints: Checkpoints) -> Iterator[Advice]:
     prune = checkpoints.prune
     if prune.count and prune.bytes:
-        text = f"{prune.count} checkpoints of {bytes_text(prune.bytes)} could go: {prune.why}"
+        noun = "checkpoint" if prune.count == 1 else "checkpoints"
+        text = f"{prune.count} {noun} of {bytes_text(prune.bytes)} could go: {prune.why}"
         yield Advice(text=text, kind="checkpoint")
 
 

@@ -115,7 +115,8 @@ def test_a_store_of_another_program_is_told_by_its_files(memwatch: Command, stag
     done = memwatch("report", str(store))
     assert (done.returncode, done.stderr) == (0, "")
     assert "The store tells nothing of experiments." in done.stdout
-    assert "checkpoint-200" in done.stdout
+    assert "2 complete (2 full); none failed" in done.stdout
+    assert "could go on from checkpoint-200 of " in done.stdout
     assert "A checkpoint store has no log" in done.stdout
     assert tree(store) == before
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from memwatch.domain.intervention import Intervention
-from tests.runtime.watched import T0_US, Watched
+from memwatch.domain.intervention import Intervention, Verdict
+from tests.builders import T0_US
+from tests.runtime.watched import Watched
 
 
 def test_advice_comes_from_all_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched()
     assert watched.snapshot().advice == ()
-    verdicts = ("none",) * 3 + ("effective",)
+    verdicts: tuple[Verdict, ...] = ("none", "none", "none", "effective")
     past = [
         Intervention(
             id=f"i{n}",

@@ -5,6 +5,7 @@ agent_fold, guard_fold         what the agent's log tells; what only the guard's
 model                          the report as values: `memwatch report --json`
 build                          folds, checkpoints on disk and the snapshot of the end put together
 deeds                          plans and interventions in rows
-lines, tables                  the ten lines; the tables
+lines, lines_recovery, words   the ten lines
+tables                         the tables
 markdown, escape               the whole as Markdown; text of others stays text
 """

@@ -254,11 +254,13 @@ def _saves(known: Sources) -> Saves:
         saved = snapshot.checkpoints
         kinds: dict[str, int] = {}
         for one in known.rows:
+            if one.state != "committed":
+                continue
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         return Saves(
             by_kind=kinds,
             failed=saved.stats.failed,
-            counted=saved.count,
+            counted=saved.stats.complete,
             stats=saved.stats,
             bloat=saved.bloat,
             rows=known.rows,

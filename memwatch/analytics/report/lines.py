@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memwatch.analytics.report.agent_fold import DIED
-from memwatch.analytics.report.model import DeedRow, Line, Report, Start, Stay
-from memwatch.domain.recovery import Span
+from memwatch.analytics.report.lines_recovery import checkpoints_line, lost_line, recovery_line
+from memwatch.analytics.report.model import DeedRow, Line, Report, Stay
+from memwatch.analytics.report.words import counted, when_text
 from memwatch.domain.units import bytes_text, duration_text, local_time_text, share_text
 
 _HELD_WORDS = {"paused": "paused", "read_only": "read-only", "draining": "waiting to pause"}
@@ -29,39 +29,11 @@ def ten_lines(report: Report) -> tuple[Line, ...]:
         Line("Levels", _levels(report)),
         Line("Guard", _guard(report)),
         Line("What helped", _helped(report)),
-        Line("Checkpoints", _checkpoints(report)),
-        Line("If it crashed", _recovery(report)),
-        Line("Lost", _lost(report)),
+        Line("Checkpoints", checkpoints_line(report)),
+        Line("If it crashed", recovery_line(report)),
+        Line("Lost", lost_line(report)),
         Line("To do", _to_do(report)),
     )
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "plan"), counted(3, "loss", "losses")
-    ('1 plan', '3 losses')
-    """
-    return f"{count} {one if count == 1 else many or one + 's'}"
-
-
-def when_text(t_us: int, report: Report) -> str:
-    """Return a wall time: with its day where the report spans more than one."""
-    first, last = (local_time_text(t, "%d %b") for t in (report.span.from_us, report.span.until_us))
-    short = report.span.seconds < 1800
-    return local_time_text(
-        t_us, ("" if first == last else "%d %b ") + ("%H:%M:%S" if short else "%H:%M")
-    )
-
-
-def span_text(span: Span) -> str:
-    """Return a duration as a range.
-
-    >>> span_text(Span(low=18, likely=21, high=26))
-    '21s (18s–26s)'
-    """
-    low, likely, high = map(duration_text, (span.low, span.likely, span.high))
-    return f"{likely} ({low}–{high})"
 
 
 def _run(report: Report) -> str:
@@ -181,6 +153,8 @@ def _guard(report: Report) -> str:
 
 
 def _helped(report: Report) -> str:
+    if report.source != "native":
+        return "Nothing is done to a store: it takes no commands."
     measured = [row for row in report.deeds if row.effective + row.without_effect + row.worse]
     if not measured:
         return f"{_by_plans(report)}.{_claimed(report)}"
@@ -227,100 +201,6 @@ def _claimed(report: Report) -> str:
     if not times:
         return ""
     return f" The agent says that {counted(times, 'purge')} of its tiers freed {bytes_text(own)}."
-
-
-def _checkpoints(report: Report) -> str:
-    saved = report.checkpoints
-    stats = saved.stats
-    if not saved.counted:
-        return "None was complete." + (f" {saved.failed} failed." if saved.failed else "")
-    kinds = ", ".join(f"{number} {kind}" for kind, number in saved.by_kind.items())
-    listed = sum(saved.by_kind.values())
-    text = f"{saved.counted} complete"
-    text += f" ({kinds})" if listed == saved.counted else f"; in the log {kinds}"
-    text += f"; {saved.failed} failed" if saved.failed else "; none failed"
-    if stats.duration_p95_s is not None:
-        text += f"; p95 {duration_text(stats.duration_p95_s)}"
-    if stats.full_bytes_p50 is not None:
-        text += f", a full one {bytes_text(stats.full_bytes_p50)}"
-    if saved.bloat.verdict in ("bloat", "watching"):
-        word = "bloat" if saved.bloat.verdict == "bloat" else "bloat, perhaps"
-        return f"{text}; {word}: {saved.bloat.why}."
-    return f"{text}; no bloat." if saved.bloat.verdict == "stable" else f"{text}."
-
-
-def _recovery(report: Report) -> str:
-    rto = report.rto_s
-    over = report.state in ("ended", "crashed", "killed")
-    if rto is None:
-        text = "No estimate: no checkpoint that a recovery could start from was seen"
-    else:
-        back = span_text(rto)
-        grade = f", {report.grade}" if report.grade else ""
-        text = f"Back in {back}{grade}, {'from where it ended' if over else 'as of now'}"
-    worst = max(report.estimates, key=lambda one: one.rto_s.likely, default=None)
-    if worst is not None and rto is not None and worst.rto_s.likely > 1.2 * rto.likely:
-        text += (
-            f"; at worst {duration_text(worst.rto_s.likely)}, at {when_text(worst.t_us, report)}"
-        )
-    errors = [one.error_share for one in report.recoveries if one.error_share is not None]
-    if errors:
-        low, high = (f"{error * 100:+.0f} %" for error in (min(errors), max(errors)))
-        span = low if len(errors) == 1 else f"{low} … {high}"
-        text += f"; {counted(len(errors), 'recovery', 'recoveries')}: {span} against the estimate"
-    elif report.source == "native":
-        text += "; never tried (memwatch drill)"
-    return f"{text}."
-
-
-def _lost(report: Report) -> str:
-    deaths = [one for one in report.starts if one.what.startswith(DIED)]
-    again = [one for one in report.starts if one not in deaths]
-    text = ""
-    if deaths:
-        redo_s = sum(one.redo_s or 0.0 for one in deaths)
-        text = f"The process died {_count_times(len(deaths))} ({_deaths(report)})"
-        text += f": {duration_text(redo_s)} of unfinished experiments to do again" if redo_s else ""
-        text += f"; {_cost(report, deaths)}"
-    elif report.span.agent_s:
-        text = "Nothing: no death of its process was seen"
-    else:
-        text = "Not known: there is no log"
-    if again:
-        text += f"; it was stopped and started again {_count_times(len(again))}"
-    damage = {
-        kind: number for kind, number in report.damage.items() if kind not in ("torn", "pruned")
-    }
-    if damage:
-        text += "; damage in the log: " + ", ".join(f"{n} {kind}" for kind, n in damage.items())
-    unseen_s = sum(max(gap.until_us - gap.from_us, 0) for gap in report.gaps) / 1e6
-    if unseen_s:
-        text += f"; nobody watched for {duration_text(unseen_s)}"
-    return f"{text}."
-
-
-def _cost(report: Report, deaths: list[Start]) -> str:
-    """Return what deaths cost, as far as somebody wrote it down."""
-    back = [one for one in report.recoveries if one.kind == "restart"]
-    losses = sum(len(one.lost) for one in deaths)
-    if losses or any(one.lossy for one in back):
-        return f"{counted(losses, 'entry', 'entries')} lost" if losses else "something was lost"
-    told = sum(bool(one.recovered) for one in deaths)
-    if max(told, len(back)) < sum("not started" not in one.what for one in deaths):
-        return "what was lost is not in the log any more"
-    slowest_s = max((one.total_s for one in back), default=None)
-    took = "" if slowest_s is None else f", back within {duration_text(slowest_s)}"
-    return f"no record lost{took}"
-
-
-def _deaths(report: Report) -> str:
-    deaths = [one for one in report.starts if one.what.startswith(DIED)]
-    told = [when_text(one.t_us, report) for one in deaths[:_FEW]]
-    return ", ".join(told) + (", …" if len(deaths) > _FEW else "")
-
-
-def _count_times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def _to_do(report: Report) -> str:

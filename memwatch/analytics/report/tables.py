@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from memwatch.analytics.report.escape import NONE, escaped, inline, table
-from memwatch.analytics.report.lines import counted, span_text, when_text
 from memwatch.analytics.report.model import DeedRow, Figures, Report
+from memwatch.analytics.report.words import counted, span_text, when_text
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, local_time_text, share_text
 
-_ROWS = 40
+_ROWS = 30
 _LEAST_PAUSE_S = 0.1
 
 
