@@ -38,6 +38,8 @@ class Tally(Struct, kw_only=True):
     best: str = ""
     best_lsn: int = 0
     checkpoints: int = 0
+    broken: int = 0
+    """Checkpoints of another program that nobody finished."""
     purges: int = 0
     freed_bytes: int = 0
     plans: int = 0
@@ -197,6 +199,12 @@ def _gap(tally: Tally, _: Record) -> None:
     tally.lost += 1
 
 
+def _store(tally: Tally, record: Record) -> None:
+    count = max(record.number("count") or 1, 1)
+    tally.checkpoints += count * (record.text("event") == "committed")
+    tally.broken += count * (record.text("event") == "incomplete")
+
+
 def _guard(tally: Tally, _: Record) -> None:
     tally.guards += 1
 
@@ -207,6 +215,7 @@ _GUARD: dict[str, Callable[[Tally, Record], None]] = {
     "alert": _alert,
     "gap": _gap,
     "guard.begin": _guard,
+    "store": _store,
 }
 
 
@@ -220,12 +229,18 @@ def _lines(tally: Tally) -> tuple[str, ...]:
         _counted(tally.lost, "loss", "losses", " of records: see the log") if tally.lost else "",
         f"the agent began {_counted(tally.starts, 'time', 'times')}" if tally.starts else "",
         f"the guard began again {_counted(again, 'time', 'times')}" if again > 0 else "",
+        _broken_line(tally),
         _level_line(tally),
         _experiment_line(tally),
         _upkeep_line(tally),
         _counted(tally.alerts, "alert", "alerts") if tally.alerts else "",
     )
     return tuple(line for line in lines if line) or ("nothing of note happened",)
+
+
+def _broken_line(tally: Tally) -> str:
+    left = _counted(tally.broken, "checkpoint", "checkpoints", " left incomplete")
+    return left if tally.broken else ""
 
 
 def _level_line(tally: Tally) -> str:

@@ -74,6 +74,7 @@ def _told(event: Event, those: list[Checkpoint]) -> list[dict[str, Any]]:
             "id": f"{split} more",
             "kind": those[0].kind,
             "bytes": sum(one.bytes or 0 for one in those[:split]),
+            "count": split,
         }
         told.insert(0, summed)
     return told

@@ -98,7 +98,7 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
     restart            t_us total_s kind terms bytes state_bytes memory_bytes cold_cache matches
                        lossy estimate expected
     efficacy           at, and those of `memwatch.domain.intervention.Intervention`
-    store              event id kind bytes duration_us step thread
+    store              event id kind bytes duration_us step thread count
     note               text
 
 `engine.mode.again` marks one that only says again what is in force, for who reads from the end.
@@ -112,7 +112,8 @@ run ends. `estimate` is what a crash would cost, when it moved and when the agen
 the seconds of each, `work` the bytes and records that they rest on. A `restart` is one that was
 seen (`memwatch.domain.recovery.PastRecovery`), against the estimate that stood. `efficacy.at` is
 10s, 10min or settled: one intervention is written again as more of it is known. `store` is of a
-checkpoint store that has no log: `event` is committed, incomplete or deleted.
+checkpoint store that has no log: `event` is committed, incomplete or deleted; with a `count` it
+is of so many at once.
 
 Source: requirement R7; the run directory around the log is described in `memwatch.wal.segment`.
 """

@@ -120,3 +120,18 @@ def test_words_of_a_log_are_inert_and_bounded() -> None:
     assert len(found.experiments) <= 17
     assert sum(found.experiments.values()) == 100
     assert all(line.isprintable() for line in found.lines)
+
+
+def test_checkpoints_of_another_program_are_counted_as_a_guard_tells_them() -> None:
+    fold = SinceFold(T0_US)
+    for told in (
+        record(1, "store", -1, event="committed", id="c0"),
+        record(2, "store", 1, event="committed", id="30 more", count=30),
+        record(3, "store", 2, event="committed", id="c31"),
+        record(4, "store", 3, event="deleted", id="c0"),
+        record(5, "store", 4, event="incomplete", id="c32"),
+    ):
+        fold.take_guard(told)
+    since = fold.since()
+    assert since.checkpoints == 31
+    assert since.lines == ("1 checkpoint left incomplete", "31 checkpoints")

@@ -89,7 +89,8 @@ def test_many_at_once_are_told_as_a_sum() -> None:
     after = look(*(saved(number) for number in range(MOST_TOLD + 30)))
     found = store_changes(look(), after, T0)
     assert len(found) == MOST_TOLD + 1
-    assert found[0] == {"event": "committed", "id": "30 more", "kind": "full", "bytes": 3000}
+    summed = {"event": "committed", "id": "30 more", "kind": "full", "bytes": 3000, "count": 30}
+    assert found[0] == summed
     assert found[-1]["id"] == f"checkpoint-{MOST_TOLD + 29}"
 
 

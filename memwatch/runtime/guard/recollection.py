@@ -20,7 +20,7 @@ _LOOK_BACK_US = 3600 * 1_000_000
 """Of what was told to people and seen by viewers this much lies in the log at any time: both are
 written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`), as is what a person lets the
 engine do, and what the engine remembers."""
-_TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap", "guard.begin"})
+_TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap", "guard.begin", "store"})
 _ENGINE = frozenset({"engine.state", "engine.mode"})
 _KEPT = _TOLD | _ENGINE | {"intervention", "estimate", "efficacy"}
 
