@@ -25,7 +25,7 @@ def test_acts_show_before_freed_and_what_came_of_it_newest_last() -> None:
     assert texts(acts(frame, 71, 8)) == [
         "when  what                 by       before       freed then        took",
         "07:53 purge workspace      guard       62M    37M  59% back 6min  0.90s",
-        "07:55 give memory back     you        112M   no effect             1.4s",
+        "07:55 give memory back     person     112M   no effect             1.4s",
         "07:56 compact              agent     142kt  104kt  73% held 3min    12s",
         "07:58 restart              agent       98M   worse 30M              17s",
         "07:59 pause                guard      128M   measuring            0.20s",
@@ -75,7 +75,7 @@ def test_a_series_of_purges_is_one_row_above_and_what_overlaps_says_so() -> None
     rows = texts(acts(changed(interventions=(asked, *found, series)), 71, 12))
     assert rows[1].split()[1:4] == ["purge", "workspace", "×9"]
     assert rows[1].split()[-1] == "15s"
-    (row,) = (row for row in rows if " you " in row)
+    (row,) = (row for row in rows if " person " in row)
     assert "overlaps" in row
 
 

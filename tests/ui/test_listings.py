@@ -113,7 +113,7 @@ def test_interventions_stand_by_the_bytes_that_they_really_freed() -> None:
         "verdicts  2 effective, 1 without effect, 1 worse, 1 being measured",
         "  when     what              by       before  after      freed↓ then        took",
         "▸ 07:53:20 purge workspace   guard       62M    25M    37M  59% back 6min  0.90s",
-        "  07:55:00 give memory back  you        112M   112M   no effect             1.4s",
+        "  07:55:00 give memory back  person     112M   112M   no effect             1.4s",
         "  07:56:40 compact           agent     142kt   38kt  104kt  73% held 3min    12s",
         "  07:58:20 restart           agent       98M   128M   worse 30M              17s",
         "  07:59:56 pause             guard      128M      –   measuring            0.20s",

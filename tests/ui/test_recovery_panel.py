@@ -29,7 +29,8 @@ def test_the_answer_stands_first_and_each_term_says_what_it_rests_on() -> None:
         "back in 21s (18–26s)  good  drill 3h ago  last 5: −8 … +12 %",
         "term    takes       range of              rests on",
         "start   0.90s   0.77–1.1s                 measured 2h ago: the last two starts",
-        "load     9.1s     7.7–11s 1.4G            drilled 3h ago: 3 drills of this run, 6.5 s a GB"
+        "load     9.1s     7.7–11s 1.4G            drilled 3h ago: 3 drills of this run,"
+        " 6.5 s a GB",
         "read    0.20s  0.17–0.25s 18M             drilled 3h ago: 3 drills of this run",
         "replay    11s     9.2–14s 212k, 841 rec.  assumed: 2-core machine, 78 records/s",
         "lose         3s  of experiment 100, redone",

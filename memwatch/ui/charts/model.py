@@ -25,7 +25,7 @@ _MARKS = {
     "note": ("n", "note"),
     "phase": ("▏", "dim"),
 }
-_RANK = "!CzgkxpcnR▏"
+_RANK = "!RCzgkxpcn▏"
 """The mark that wins when several fall in one column, first wins."""
 
 

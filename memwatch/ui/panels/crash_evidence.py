@@ -29,7 +29,7 @@ def acts_facts(snapshot: Snapshot) -> list[Fact]:
         ("took", "from accepted to done; of a series, from its first purge to its last"),
         ("×n", "purges by retention that follow each other in one tier are one row; before is"
                " before the first, after behind the last, claimed the mean"),
-        ("overlaps", "another purge of the tier lies within what was measured"),
+        ("overlaps", "another one lies within what was measured"),
         ("asked", "handed over; accepted, running, done are the agent's own words, from its"
                   " answer or its log, whichever came first"),
         ("plan", "ordered steps that the guard asks for one after another (p: policy)"),

@@ -9,6 +9,7 @@ from memwatch.domain.wording import op_text
 from memwatch.ui.format import count_text, rough_text
 from memwatch.ui.panels.table import Cell
 
+_SCREEN = "screen-"
 FREED_CELLS = 11
 THEN_CELLS = 10
 
@@ -35,9 +36,9 @@ def succeeded(one: Intervention) -> bool:
 
 
 def who_words(one: Intervention) -> str:
-    """Return who asked for it, by the name of the viewer where there is one."""
+    """Return who asked for it; which screen a person sat at is told by the evidence."""
     if one.origin == "operator":
-        return inert(one.by or "you", 12)
+        return "person" if one.by.startswith(_SCREEN) else inert(one.by or "person", 12)
     return "guard" if one.origin == "engine" else inert(one.origin, 12)
 
 
@@ -62,10 +63,10 @@ def unit_of(one: Intervention) -> str:
 
 def freed_cell(one: Intervention) -> Cell:
     """Return what was really freed, or the verdict where nothing was."""
+    if is_checkpoint(one) and one.verdict != "effective":
+        return Cell("–" if one.claimed is None else f"wrote {bytes_text(one.claimed)}", "dim")
     if one.overlaps:
         return Cell("overlaps", "dim")
-    if is_checkpoint(one) and one.verdict in ("none", "worse", "pending"):
-        return Cell("–" if one.claimed is None else f"wrote {bytes_text(one.claimed)}", "dim")
     if one.verdict == "worse" and one.freed_bytes is not None:
         return Cell(f"worse {amount_text(-one.freed_bytes, unit_of(one))}", "warn")
     if one.verdict in ("none", "worse"):

@@ -160,7 +160,7 @@ def _around(around: ExperimentsAround | None) -> str:
 
 def intervention_facts(one: Intervention, snapshot: Snapshot) -> list[Fact]:
     """Return all that was measured around one intervention, and what else may explain it."""
-    who = who_words(one)
+    who = inert(one.by, 40) or who_words(one)
     how = f", {inert(one.how, 20)}" if one.how else ""
     facts: list[Fact] = [
         ("what", f"{what_words(one)}{how} (id {inert(one.id, 80)})"),
@@ -192,7 +192,7 @@ def intervention_facts(one: Intervention, snapshot: Snapshot) -> list[Fact]:
 def verdict_words(one: Intervention) -> str:
     """Return the verdict as a sentence; it is that of the first resource."""
     if one.overlaps:
-        return "another purge of the tier lies within what was measured: nothing is said"
+        return "another one lies within what was measured: nothing is said of it"
     said = {
         "pending": "being measured",
         "effective": "effective",
