@@ -11,8 +11,11 @@ Verdict = Literal["pending", "effective", "none", "worse", "unmeasured"]
 work meanwhile. Nothing is called effective before something was measured."""
 
 
-class ResourceEffect(Struct, frozen=True, kw_only=True):
-    """One resource around an intervention, as we measured it; None where nothing was (yet)."""
+class ResourceEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One resource around an intervention, as we measured it; None where nothing was (yet).
+
+    Of it, of stages and of experiments what says nothing is left out in JSON: there are many.
+    """
 
     resource: str
     """memory, `tier:workspace`, `tokens:context`, disk, unaccounted."""
@@ -32,7 +35,7 @@ class ResourceEffect(Struct, frozen=True, kw_only=True):
     verdict: Verdict = "pending"
 
 
-class Stage(Struct, frozen=True, kw_only=True):
+class Stage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an intervention that the agent measured apart: garbage, allocator, one cache."""
 
     name: str
@@ -41,7 +44,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class ExperimentsAround(Struct, frozen=True, kw_only=True):
+class ExperimentsAround(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The next experiments after an intervention against as many before it."""
 
     before: int = 0

@@ -61,7 +61,7 @@ class EfficacyLog:
 def members(known: Known) -> dict[str, Any]:
     """Return what a record says of an intervention; what is not known is left out."""
     said: dict[str, Any] = {"at": known.stage, **msgspec.to_builtins(known.row)}
-    said["effects"] = [_without_empty(one) for one in said["effects"]]
+    said["effects"] = [{**msgspec.to_builtins(one), "unit": one.unit} for one in known.row.effects]
     return _without_empty(said)
 
 

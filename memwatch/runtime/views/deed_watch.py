@@ -39,6 +39,8 @@ class DeedWatch:
         self.pause_s: float | None = None
         self.pause_over = not deed.holds
         self.settled = deed.when is None and deed.row.state not in _OPEN
+        self.is_early = bool(deed.resources) and deed.when is not None
+        """The first look is still to come, in which others count."""
         self._spans = spans
         self._due_us = 0
         self._recalled: tuple[Stage, Intervention] | None = None
@@ -60,11 +62,6 @@ class DeedWatch:
     def when(self) -> When | None:
         """When it was done."""
         return self.deed.when
-
-    @property
-    def is_early(self) -> bool:
-        """Whether the first look is still to come, in which others count."""
-        return any(not watch.early_over for watch in self.watches)
 
     def is_due(self, now_us: int) -> bool:
         """Say whether there may be something new."""
@@ -91,6 +88,7 @@ class DeedWatch:
         """Look at all its resources, and put the row together."""
         for watch in self.watches:
             watch.look(reading_of(watch.resource), now_us, until_of(watch.resource))
+        self.is_early = any(not watch.early_over for watch in self.watches)
         self.settled = self._is_settled(now_us)
         self._due_us = 0 if self.is_early else now_us + _LATER_US
         self.row = self._row(now_us)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from memwatch.domain.intervention import Intervention
+from memwatch.domain.intervention import Intervention, ResourceEffect
 from memwatch.runtime.views.deed import Deed, DeedKind
 from memwatch.runtime.views.deed_watch import DeedWatch
 
@@ -14,6 +14,8 @@ KEPT_ROWS = 16
 """In a snapshot: it stays small."""
 KEPT_CHECKPOINTS = 3
 """Of each kind of checkpoint that a snapshot shows."""
+_SAID = 2
+"""Of what else happened."""
 SHOWN: Mapping[DeedKind, int] = {
     "routine": 5,
     "purge": 5,
@@ -57,9 +59,15 @@ def shown(watches: Iterable[DeedWatch], older: Iterable[Intervention]) -> tuple[
 
 
 def slim(row: Intervention) -> Intervention:
-    """Return a row without effects that say nothing beside the first."""
-    rest = tuple(one for one in row.effects[1:] if one.verdict in ("effective", "worse"))
-    return replace(row, effects=(*row.effects[:1], *rest[:2]))
+    """Return a row without what only its evidence shows."""
+    rest = [one for one in row.effects[1:] if one.resource == "memory" or _is_news(one)]
+    said = [one for one in rest if one.verdict != "unmeasured"]
+    confounders = row.confounders[:_SAID]
+    return replace(row, effects=(*row.effects[:1], *said[:2]), confounders=confounders)
+
+
+def _is_news(effect: ResourceEffect) -> bool:
+    return effect.unit == "tokens" and effect.verdict in ("effective", "worse")
 
 
 def _newest(row: Intervention) -> int:
