@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memwatch.runtime.views.log_tail import LogTail
+from memwatch.runtime.views.log_tail import LogTail, Segments
 
 LINE = 100
 
@@ -62,3 +62,18 @@ def test_a_log_full_of_gaps_costs_no_memory() -> None:
     assert len(tail._spans) <= 32
     assert tail.behind(3990) == pytest.approx(5 * LINE)
     assert tail.behind(0) == pytest.approx(2000 * LINE)
+
+
+def test_segments_are_read_whole_whatever_the_order_they_came_in() -> None:
+    segments = Segments()
+    assert (segments.newest_bytes, segments.behind(0)) == (0, 0)
+    for first, end in ((201, 20), (201, 300), (1, 1000), (101, 50), (101, 2000)):
+        segments.add(first, end)
+    assert segments.newest_bytes == 300
+    assert segments.behind(150) == 2300, "from 101 on"
+    assert segments.behind(199) == 2300, "the last record of a segment is due"
+    assert segments.behind(200) == 300
+    assert segments.behind(0) == 3300
+    for first in range(300, 1000):
+        segments.add(first, 1)
+    assert segments.behind(0) < 100, "as far as they are known"

@@ -130,8 +130,8 @@ class CheckpointView:
             delta_bytes=chain.file_bytes,
             delta_entries=chain.deltas.entries,
             delta_count=chain.deltas.count,
-            log_bytes=ring.log_bytes(covered),
-            segment_bytes=ring.log_bytes(),
+            log_bytes=ring.segments.behind(covered),
+            segment_bytes=ring.segments.newest_bytes,
             tail_bytes=ring.tail_bytes(covered),
             tail_records=max(ring.state.last_lsn - covered, 0),
         )

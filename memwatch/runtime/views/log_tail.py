@@ -31,14 +31,10 @@ class LogTail:
 
     def __init__(self) -> None:
         self._spans: list[_Span] = []
-        self._segments: list[int] = []
-        """First number of each, the newest."""
         self._forgotten = 0
 
-    def add(self, first: int, last: int, size: int, segment: int) -> None:
-        """Take note of `size` bytes of a segment that hold the numbers `first` to `last`."""
-        if segment not in self._segments:
-            self._segments = sorted([*self._segments, segment])[-_MOST_SEGMENTS:]
+    def add(self, first: int, last: int, size: int) -> None:
+        """Take note of `size` bytes that hold the numbers `first` to `last`."""
         kept = [part for span in self._spans for part in _around(span, first, last)]
         new = _Span(first, last, size).part(self._forgotten + 1, last)
         self._spans = _joined(sorted([*kept, new] if new else kept))
@@ -54,15 +50,28 @@ class LogTail:
         parts = (span.part(lsn + 1, span.last) for span in self._spans)
         return round(sum(part.bytes for part in parts if part is not None))
 
-    def read_behind(self, lsn: int) -> int:
-        """Return the bytes that are read for all numbers above `lsn`: segments are read whole."""
-        begun = [first for first in self._segments if first <= lsn + 1]
-        return self.behind(begun[-1] - 1 if begun else lsn)
+
+class Segments:
+    """Bytes of the newest segments, as far as they were read; recovery reads them whole."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int] = {}
+
+    def add(self, first: int, end: int) -> None:
+        """Take note that the segment that begins with `first` was read up to a byte."""
+        self._bytes[first] = max(end, self._bytes.get(first, 0))
+        while len(self._bytes) > _MOST_SEGMENTS:
+            del self._bytes[min(self._bytes)]
 
     @property
-    def newest_segment(self) -> int:
-        """First number of the newest segment."""
-        return self._segments[-1] if self._segments else 1
+    def newest_bytes(self) -> int:
+        """Of the newest one."""
+        return self._bytes[max(self._bytes)] if self._bytes else 0
+
+    def behind(self, lsn: int) -> int:
+        """Return the bytes of those that hold numbers above `lsn`."""
+        begun = max((first for first in self._bytes if first <= lsn + 1), default=0)
+        return sum(size for first, size in self._bytes.items() if first >= begun)
 
 
 def _around(span: _Span, first: int, last: int) -> Iterator[_Span]:

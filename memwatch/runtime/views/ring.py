@@ -27,7 +27,7 @@ from memwatch.domain.sample import GAP, HELD_S, Column, DiskSample, TreeSample
 from memwatch.domain.snapshot import Event
 from memwatch.ingest.checkpoint_scan import OnDisk
 from memwatch.runtime.views.event_book import EventBook
-from memwatch.runtime.views.log_tail import LogTail
+from memwatch.runtime.views.log_tail import LogTail, Segments
 
 SPAN_US = 2 * 3600 * 1_000_000
 _OF_DISK = ("disk_free", "run_bytes")
@@ -51,6 +51,7 @@ class Ring:
         """Which checkpoints lay on disk at the last look; None before it."""
         self.store: StoreLook | None = None
         """The last look at a checkpoint store of another program; None for a run of ours."""
+        self.segments = Segments()
         self._tail = LogTail()
         self._long_tail = LogTail()
         """Behind the full checkpoint before the newest one, should that be gone."""
@@ -244,14 +245,6 @@ class Ring:
         newest = self.state.saved.covered_lsn
         return (self._tail if lsn >= newest else self._long_tail).behind(lsn)
 
-    def log_bytes(self, lsn: int | None = None) -> int:
-        """Return the bytes of the segments that hold what follows a record.
-
-        Without one, of the newest segment.
-        """
-        newest = self._long_tail.newest_segment - 1
-        return self._long_tail.read_behind(newest if lsn is None else lsn)
-
     @property
     def event_seq(self) -> int:
         """Sequence number of the newest event."""
@@ -329,8 +322,9 @@ class Ring:
         if len(saved.fulls) > 1:
             self._long_tail.forget(saved.fulls[-2].covers_lsn)
         size = max(batch.end.offset - batch.start.offset, 0)
+        self.segments.add(batch.start.segment, batch.end.offset)
         for tail in (self._tail, self._long_tail):
-            tail.add(batch.records[0].lsn, batch.records[-1].lsn, size, batch.start.segment)
+            tail.add(batch.records[0].lsn, batch.records[-1].lsn, size)
 
     def max_gap_us(self, resource: str) -> int:
         """Return the longest time between two samples that is no gap in the recording."""
