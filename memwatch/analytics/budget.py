@@ -21,6 +21,8 @@ _KINDS: Final[tuple[Kind, ...]] = ("incremental", "full")
 """From cheap to dear."""
 _SECONDS = 120
 """Up to so many, people compare seconds rather than minutes."""
+_TENTHS = 10
+"""Under so many, tenths of them."""
 
 
 class Crossing(NamedTuple):
@@ -84,20 +86,22 @@ def over_text(crossing: Crossing) -> str:
     >>> over_text(Crossing("budget.work_s", 370, 300, "incremental", 0))
     '6m10s of work is in no checkpoint, over your 5m00s'
     >>> over_text(Crossing("budget.recover_s", 60.2, 60, None, None))
-    'recovery 60.2s is over your 60.0s'
+    'recovery 60s is just over your 60s'
     """
     figure, limit = span_texts(crossing.figure_s, crossing.limit_s)
+    over = f"{'just over' if figure == limit else 'over'} your {limit}"
     if crossing.rule == "budget.work_s":
-        return f"{figure} of work is in no checkpoint, over your {limit}"
-    return f"recovery {figure} is over your {limit}"
+        return f"{figure} of work is in no checkpoint, {over}"
+    return f"recovery {figure} is {over}"
 
 
 def span_texts(figure_s: float, limit_s: float) -> tuple[str, str]:
     """Return two durations in the same unit, so that they can be compared at a glance."""
     if max(figure_s, limit_s) > _SECONDS:
         return duration_text(figure_s), duration_text(limit_s)
-    figure, limit = f"{figure_s:.0f}s", f"{limit_s:.0f}s"
-    return (figure, limit) if figure != limit else (f"{figure_s:.1f}s", f"{limit_s:.1f}s")
+    if max(figure_s, limit_s) < _TENTHS:
+        return f"{figure_s:.1f}s", f"{limit_s:.1f}s"
+    return f"{figure_s:.0f}s", f"{limit_s:.0f}s"
 
 
 def _over(figure_s: float | None, limit_s: float) -> TypeGuard[float]:

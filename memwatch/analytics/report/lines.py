@@ -39,7 +39,7 @@ def ten_lines(report: Report) -> tuple[Line, ...]:
 def _run(report: Report) -> str:
     span = report.span
     day = local_time_text(span.from_us, "%d %b %Y")
-    text = f"{report.run}" + (f" ({report.agent} on {report.host})" if report.agent else "")
+    text = f"{report.run}" + _who(report)
     state = {"gone": "its directory is gone"}.get(report.state, report.state.replace("_", "-"))
     if report.state == "ended" and report.end:
         state += f" ({report.end})"
@@ -48,6 +48,11 @@ def _run(report: Report) -> str:
     if span.begun_us:
         text += f" (it began at {when_text(span.begun_us, report)})"
     return f"{text}. {_watched(report)}"
+
+
+def _who(report: Report) -> str:
+    where = f" on {report.host}" if report.host else ""
+    return f" ({report.agent}{where})" if report.agent else ""
 
 
 def _watched(report: Report) -> str:

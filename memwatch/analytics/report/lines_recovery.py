@@ -105,8 +105,13 @@ def _cost(report: Report, deaths: list[Start]) -> str:
     losses = sum(len(one.lost) for one in deaths)
     if losses or any(one.lossy for one in back):
         return f"{counted(losses, 'entry', 'entries')} lost" if losses else "something was lost"
-    told = sum(bool(one.recovered) for one in deaths)
-    if max(told, len(back)) < sum("not started" not in one.what for one in deaths):
+    told, again = (
+        sum(bool(one.recovered) for one in deaths),
+        sum("not started" not in one.what for one in deaths),
+    )
+    if not again:
+        return "it was not started again"
+    if max(told, len(back)) < again:
         return "what was lost is not in the log any more"
     slowest_s = max((one.total_s for one in back), default=None)
     took = "" if slowest_s is None else f", back within {duration_text(slowest_s)}"
