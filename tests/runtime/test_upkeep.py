@@ -47,7 +47,7 @@ class Bench:
         self.recorder = Recorder(self.own / "wal", self.clock, self._log)
         profile = named_profile("native")
         ring = Ring(profile, self.clock, "boot")
-        actuator = a_native_run(self.run_dir, self.clock)
+        self.actuator = actuator = a_native_run(self.run_dir, self.clock)
         actuator.claim_epoch(4)
         self.authority = Authority(self.home, self.clock)
         self.controls = Controls(
@@ -126,9 +126,9 @@ def test_a_grant_is_written_again_so_that_the_next_guard_finds_it(bench: Bench) 
 
 def test_it_does_not_act_while_another_guard_does(bench: Bench) -> None:
     bench.set_mode(mode="act")
-    bench.controls.actuator._claims = True
+    bench.actuator._claims = True
     with pytest.MonkeyPatch.context() as other:
-        other.setattr(bench.controls.actuator._folder, "claim", lambda: False)
+        other.setattr(bench.actuator._folder, "claim", lambda: False)
         bench.upkeep.look()
     assert bench.will() == "WILL NOT ACT (another guard acts)"
     assert "another guard acts" in bench.members("process")[-1]["text"]
