@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.e2e.night import agent_records, guard_records, short_policy
+from memwatch.domain.record import Record
+from tests.e2e.night import agent_records, guard_records, short_policy, steps_of
 from tests.e2e.stage import Puppet, Stage, light, still
 from tests.waiting import wait_for
 
@@ -35,15 +36,19 @@ def saved(puppet: Puppet) -> int:
 
 def test_work_that_no_checkpoint_holds_stays_within_its_budget(stage: Stage) -> None:
     puppet = guarded(stage, "work", "budget: {work_s: 3, apart_s: 1}")
-    wait_for(lambda: saved(puppet) >= 3, "three checkpoints")
-    plans = [
-        record for record in guard_records(stage, puppet.run_dir, "plan") if record.members["at"]
-    ]
+
+    def done() -> dict[str, Record]:
+        plans = guard_records(stage, puppet.run_dir, "plan")
+        return {one.text("id"): one for one in plans if one.text("state") == "done"}
+
+    wait_for(lambda: len(done()) >= 3, "three plans")
+    plans = list(done().values())
     assert {plan.text("rule") for plan in plans} == {"budget.work_s"}
     assert all("of work is in no checkpoint, " in plan.text("why") for plan in plans)
-    commits = agent_records(puppet.run_dir, "checkpoint.commit")
-    gaps_s = [(b.m_us - a.m_us) / 1e6 for a, b in pairwise(commits)]
+    assert [steps_of(plan) for plan in plans] == [{"checkpoint": "done"}] * len(plans)
+    gaps_s = [(b.m_us - a.m_us) / 1e6 for a, b in pairwise(plans)]
     assert min(gaps_s) > 2.5, "none before it is due"
+    assert saved(puppet) >= 3
 
 
 def test_a_budget_that_no_checkpoint_can_hold_is_told_and_nothing_is_done(stage: Stage) -> None:
