@@ -72,7 +72,7 @@ def _lines() -> Iterator[bytes]:
 
 
 def harmless(text: str) -> bool:
-    return all(line == inert(line, 10_000) for line in text.splitlines() or [""])
+    return all(line == inert(line, len(line) + 1) for line in text.splitlines() or [""])
 
 
 COMMANDS = [
