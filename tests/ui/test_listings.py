@@ -61,14 +61,14 @@ def test_checkpoints_of_our_own() -> None:
 
 def test_checkpoints_of_a_trainer_whose_newest_is_torn() -> None:
     assert checkpoints(changed(checkpoints=crash.trainer(NOW_US)), 110)[1:] == [
-        "broken    1: checkpoint-2000",
+        "broken    1 incomplete: checkpoint-2000",
         "next      OVERDUE full, a full one of ~2.7G DOES NOT FIT",
-        "course    3 complete, 1 failed, one every 20m00s, took 21s, 1.8% of the time",
+        "course    3 complete, 1 failed, one every 20m00s, took at least 21s, 1.8% of the time",
         "size      full ones 2.7G, 9.3G on disk",
         "bloat     BLOAT: 8.1G written for 2.7G of state, none was pruned;"
         " save_total_limit: 3 would hold 8.1G at most",
         "prune     none may go: the newest is incomplete",
-        "  when     name               step  size files  took   age state",
+        "  when     name               step  size files took≥   age state",
         "▸ 07:59:00 checkpoint-2000    2000  1.2G     3     –  1min"
         " incomplete: no trainer_state.json, model.safetenso…",
         "  07:39:21 checkpoint-1500    1500  2.7G     9   21s 21min complete, newest to start from",
@@ -97,7 +97,7 @@ def test_what_is_wrong_outlives_the_figures_where_there_is_little_room() -> None
     found = replace(crash.trainer(NOW_US), bloat=Bloat(verdict="bloat", why="it grows"))
     rows = checkpoints(changed(checkpoints=found), 110, 7)
     assert rows[:2] == [
-        "broken    1: checkpoint-2000",
+        "broken    1 incomplete: checkpoint-2000",
         "next      OVERDUE full, a full one of ~2.7G DOES NOT FIT",
     ]
     assert len(rows) == 7

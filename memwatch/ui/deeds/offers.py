@@ -44,7 +44,12 @@ def _lacking(op: str, snapshot: Snapshot) -> str:
 
 
 def is_offered(action: Action, snapshot: Snapshot | None) -> bool:
-    """Return whether an action is worth a place in the footer: the leak is the demo's alone."""
+    """Return whether an action is worth a place in the footer.
+
+    The leak is the demo's alone; of a checkpoint store nothing can be asked, ever.
+    """
+    if action.op and snapshot is not None and snapshot.checkpoints.source != "native":
+        return False
     return action.id != "leak" or (snapshot is not None and "leak" in snapshot.run.ops)
 
 

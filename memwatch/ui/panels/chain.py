@@ -51,11 +51,18 @@ def checkpoint_lines(snapshot: Snapshot) -> list[tuple[int, Line]]:
     if snapshot.run.state not in PAST:
         rank = 3 if checkpoints.overdue else 8
         lines.append((rank, labelled("next", *due_spans(checkpoints))))
-    if checkpoints.incomplete:
-        names = ", ".join(name_text(name) for name in checkpoints.incomplete[:4])
-        said = f"{len(checkpoints.incomplete)} incomplete: {names}"
-        lines.append((2, labelled("broken", (said, "warn"))))
+    for word, found in broken(checkpoints):
+        names = ", ".join(name_text(name) for name in found[:3])
+        lines.append((2, labelled("broken", (f"{len(found)} {word}: {names}", "warn"))))
     return lines
+
+
+def broken(checkpoints: Checkpoints) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names of checkpoints that are of no use, by what is wrong with them."""
+    damaged = checkpoints.damaged
+    missing = tuple(name for name in checkpoints.missing if name not in damaged)
+    wrong = (("incomplete", checkpoints.incomplete), ("DAMAGED", damaged), ("missing", missing))
+    return [(word, names) for word, names in wrong if names]
 
 
 _STALL_S = 0.001
@@ -76,7 +83,7 @@ _ZEROS = re.compile(r"(?<!\d)0{6,}")
 
 def kind_text(kind: str) -> str:
     """Return the kind of a checkpoint in few letters."""
-    return inert(kind, 16).replace("incremental", "incr")
+    return inert(kind, 16).replace("incremental", "incr").replace("experiment", "exp")
 
 
 def due_spans(checkpoints: Checkpoints) -> Line:

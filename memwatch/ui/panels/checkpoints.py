@@ -13,7 +13,7 @@ from memwatch.domain.units import bytes_text, duration_text
 from memwatch.ui.format import clock_text, count_text, moment_text, percent_text, rough_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
-from memwatch.ui.panels.chain import chain_spans, due_spans, kind_text, name_text
+from memwatch.ui.panels.chain import broken, chain_spans, due_spans, kind_text, name_text
 from memwatch.ui.panels.facts import Fact
 from memwatch.ui.panels.recovery import headline
 from memwatch.ui.panels.sheet import SHORT_TIME, Ranked, Sheet, SheetRow, ranked
@@ -77,7 +77,7 @@ def _columns(
         TableColumn("size", 5),
         TableColumn("entries", 7, needs=where(64, (one.entries for one in rows))),
         TableColumn("files", 5, needs=where(96, (one.files for one in rows))),
-        TableColumn("took", 5, needs=50),
+        TableColumn("took" if native else "took≥", 5, needs=50),
         TableColumn("age", 5, needs=44),
         TableColumn("on", 12, "left", needs=where(90, (one.base for one in rows))),
         TableColumn("state", 0, "left"),
@@ -111,7 +111,7 @@ def state_words(one: Checkpoint, snapshot: Snapshot) -> tuple[str, str]:
     """Return what a checkpoint is good for, and the style of that."""
     found = snapshot.checkpoints
     words, style = _STATES[one.state]
-    if one.state == "committed" and one.id in found.missing:
+    if one.state == "committed" and one.id in found.missing and one.id not in found.damaged:
         return "MISSING ON DISK", "crit"
     if one.state == "committed":
         return ", ".join([words, *_remarks(one, snapshot)]), style
@@ -159,10 +159,9 @@ def _newest(snapshot: Snapshot) -> Iterator[Ranked]:
     if found.writing:
         names = ", ".join(name_text(name) for name in found.writing[:3])
         yield 2, labelled("writing", (names, "watch"))
-    for label, wrong in (("broken", found.incomplete), ("missing", found.missing)):
-        if wrong:
-            shown = ", ".join(name_text(name) for name in wrong[:3])
-            yield 0, labelled(label, (f"{len(wrong)}: {shown}", "warn"))
+    for word, wrong in broken(found):
+        shown = ", ".join(name_text(name) for name in wrong[:3])
+        yield 0, labelled("broken", (f"{len(wrong)} {word}: {shown}", "warn"))
     if snapshot.run.state in PAST:
         return
     due = due_spans(found)
@@ -182,7 +181,10 @@ def _course(found: Checkpoints) -> Line:
     parts += [f"one every {duration_text(stats.every_s)}"] if stats.every_s is not None else []
     if stats.duration_p50_s is not None:
         took = _p95(duration_text(stats.duration_p50_s), duration_text(stats.duration_p95_s))
-        parts.append(f"took {took}")
+        least = (
+            "" if found.source == "native" else "at least "
+        )  # a store tells when files were done
+        parts.append(f"took {least}{took}")
     if stats.time_share is not None:
         parts.append(f"{percent_text(stats.time_share * 100)} of the time")
     return labelled("course", (", ".join(parts), ""))
@@ -199,7 +201,7 @@ def _sizes(found: Checkpoints) -> Line:
         parts.append(f"{sign}{bytes_text(stats.growth_bytes)} from one to the next")
     if stats.total_bytes is not None:
         parts.append(f"{bytes_text(stats.total_bytes)} on disk")
-    if stats.write_bytes_per_s is not None:
+    if stats.write_bytes_per_s is not None and found.source == "native":
         parts.append(f"written at {bytes_text(stats.write_bytes_per_s)}/s")
     return labelled("size", (", ".join(parts) or "not known yet", ""))
 
@@ -225,7 +227,7 @@ def checkpoint_facts(one: Checkpoint, snapshot: Snapshot) -> list[Fact]:
     facts: list[Fact] = [
         ("name", inert(one.id, 200)),
         ("kind", inert(one.kind, 40) + (f", on {inert(one.base, 100)}" if one.base else "")),
-        ("state", state_words(one, snapshot)[0]),
+        ("is", state_words(one, snapshot)[0]),
     ]
     for name, t_us in (("began", one.began_us), ("committed", one.committed_us)):
         if t_us:
@@ -237,6 +239,10 @@ def checkpoint_facts(one: Checkpoint, snapshot: Snapshot) -> list[Fact]:
     facts.append(("took", took + stall))
     if one.bytes is not None:
         facts.append(("size", f"{one.bytes:,} bytes" + _in(one)))
+    if one.file_bytes is not None and one.file_bytes != one.bytes:
+        facts.append(("", f"of it {one.file_bytes:,} in its own files, the rest are values beside"))
+    if one.state_bytes is not None:
+        facts.append(("state", f"{one.state_bytes:,} bytes in memory"))
     if one.first_lsn is not None:
         facts.append(("log", f"lsn {one.first_lsn} to {one.last_lsn}"))
     if one.step is not None:

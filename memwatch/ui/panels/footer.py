@@ -82,10 +82,11 @@ def listing_footer(frame: Frame, hint: str, width: int) -> Line:
     """Return the keys of a long table, or what there is to say."""
     if word := _word(frame):
         return cut_line([(" ", ""), *word], width)
-    act = _key(BY_ID[called_for(frame.snapshot) or "checkpoint"], frame)
+    asked = BY_ID[called_for(frame.snapshot) or "checkpoint"]
+    act = [_key(asked, frame)] if is_offered(asked, frame.snapshot) else []
     own: list[Line] = [[(hint[:1], "key"), (hint[1:], "dim")]] if hint else []
     look: list[Line] = [[(key, "key"), (f" {label}", "dim")] for key, label in _LISTING_KEYS]
-    keys = [*look[:2], *own, act, *look[2:]]
+    keys = [*look[:2], *own, *act, *look[2:]]
     while keys and width_of(joined(keys, ("  ", ""))) >= width:
         keys.pop()
     return [(" ", ""), *joined(keys, ("  ", ""))]
@@ -95,8 +96,11 @@ _LISTING_KEYS = (("q", "back"), ("⏎", "evidence"), ("↑↓", "move"), ("?", "
 _KEY_OF = {"purge": "P", "reclaim": "P", "checkpoint": "C"}
 
 
-def next_step(frame: Frame, width: int) -> list[Line]:
-    """Return what the guard is at, else what a person could do, else the best of the advice."""
+def next_step(frame: Frame, width: int, *, advice: bool = True) -> list[Line]:
+    """Return what the guard is at, else what a person could do, else the best of the advice.
+
+    Without `advice` where a panel gives it.
+    """
     snapshot = frame.snapshot
     if snapshot is None or frame.past:
         return []
@@ -109,7 +113,7 @@ def next_step(frame: Frame, width: int) -> list[Line]:
         line.append((f"  ({inert(hint.basis, 80)})" if hint.basis else "", "dim"))
     elif snapshot.engine.waiting and snapshot.level != "normal":
         line = [(f" guard waits: {inert(snapshot.engine.waiting)}", "dim")]
-    elif snapshot.advice:
+    elif advice and snapshot.advice:
         line = [(" advice: ", "dim"), (inert(snapshot.advice[0].text, 200), "")]
     else:
         return []

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memwatch.domain.recovery import Recovery, RecoveryTerm
+from memwatch.domain.recovery import Recovery, RecoveryTerm, Span
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
 from memwatch.ui.format import age_text, brief_text, count_text, rough_text, span_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, cut_line, width_of
+from memwatch.ui.line import Line, cut_line, width_of, wrapped_line
 from memwatch.ui.panels.chain import chain_lines, checkpoint_lines
-from memwatch.ui.panels.table import Cell, TableColumn, labelled, table
+from memwatch.ui.panels.table import LABEL_CELLS, Cell, TableColumn, labelled, table
 
 Ranked = tuple[int, Line]
 """A line and its rank: 0 stays longest."""
@@ -26,7 +26,7 @@ _COLUMNS = (
     TableColumn("term", 7, "left"),
     TableColumn("takes", 5),
     TableColumn("range", 11, needs=54),
-    TableColumn("of", 15, "left"),
+    TableColumn("of", 14, "left"),
     TableColumn("rests on", 0, "left"),
 )
 _HOW = 60
@@ -61,7 +61,7 @@ def _fitted(ranked: list[Ranked], height: int) -> list[Line]:
 def _ranked(snapshot: Snapshot, width: int, *, tabled: bool) -> list[Ranked]:
     found = snapshot.recovery
     lines: list[Ranked] = [(0, line) for line in headline(snapshot, width)]
-    lines += _wrong(found)
+    lines += _wrong(found, width)
     if found.terms:
         terms = _table(found.terms, width) if tabled else _flow(found.terms, width)
         lines += [(4, line) for line in terms]
@@ -79,15 +79,15 @@ def _ranked(snapshot: Snapshot, width: int, *, tabled: bool) -> list[Ranked]:
 def headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
     """Say how long it takes and how good that is, and beside it how far that can be trusted."""
     found = snapshot.recovery
-    if found.rto_s is None:
+    span = found.rto_s or _of_load(found)
+    if span is None:
         if not found.terms and found.full_bytes is None and snapshot.run.state not in PAST:
             yield [("not known yet: no start and no checkpoint was seen", "dim")]
         return
-    span = found.rto_s
     native = snapshot.checkpoints.source == "native"
     line: Line = [
         ("back in " if native else "load alone ", ""),
-        (duration_text(span.likely), "strong"),
+        (brief_text(span.likely), "strong"),
         (f" ({span_text(span.low, span.high)})", ""),
     ]
     if found.grade is not None:
@@ -97,6 +97,12 @@ def headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
         if text and width_of(line) + width_of(aside) <= width:
             line += aside
     yield line
+
+
+def _of_load(found: Recovery) -> Span | None:
+    """Return how long a load takes, where nothing else is known of a recovery."""
+    spans = (Span(low=it.low_s, likely=it.seconds, high=it.high_s) for it in found.terms)
+    return next(spans, None) if [it.name for it in found.terms] == ["load"] else None
 
 
 def _allowed(found: Recovery) -> str:
@@ -113,15 +119,23 @@ def _newest(snapshot: Snapshot) -> str:
     return f"{past.kind} {rough_text((snapshot.t_us - past.t_us) / 1e6)} ago"
 
 
-def _wrong(found: Recovery) -> Iterator[Ranked]:
-    for said in found.budget.over:
+def _wrong(found: Recovery, width: int) -> Iterator[Ranked]:
+    budget = found.budget
+    key = {"incremental": "C", "full": "F"}.get(budget.checkpoint or "")
+    for said in budget.over:
         line: Line = [("OVER BUDGET ", "warn"), (inert(said, 160), "")]
-        key = {"incremental": "C", "full": "F"}.get(found.budget.checkpoint or "")
-        if key:
-            line += [("  ", ""), (key, "key"), (f" {found.budget.checkpoint} checkpoint", "dim")]
+        if key and said not in budget.beyond:
+            line += [("  ", ""), (key, "key"), (f" {budget.checkpoint} checkpoint", "dim")]
+        elif said in budget.beyond:
+            line.append(("  no checkpoint brings it under", "dim"))
         yield 1, line
     if found.fix:
-        yield 3, labelled("fix", (inert(found.fix, 200), "watch"))
+        line = labelled(
+            "fix" if found.grade else "note",
+            (inert(found.fix, 200), "watch" if found.grade else "dim"),
+        )
+        for row in wrapped_line(line, width, LABEL_CELLS + 1):
+            yield 3, row
 
 
 # -- the terms -------------------------------------------------------------------------------------
@@ -132,7 +146,9 @@ def _table(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
 
 
 def _cells(term: RecoveryTerm, width: int) -> list[Cell]:
-    rests = term.basis if term.age_s is None else f"{term.basis} {rough_text(term.age_s)} ago"
+    rests: str = term.basis
+    if term.age_s is not None:
+        rests += f" {rough_text(term.age_s)}" + (" ago" if width >= _HOW else "")
     how = inert(term.how, 100) if width >= _HOW else ""
     if how.startswith(term.basis):
         rests = how

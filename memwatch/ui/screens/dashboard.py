@@ -67,7 +67,7 @@ class DashboardScreen(Screen[None]):
             StripView("tabs", self._tab_lines),
         ]
         self._feet = [
-            StripView("next", lambda frame, width, _: next_step(frame, width)),
+            StripView("next", self._next_lines),
             StripView("footer", lambda frame, width, _: [footer(frame, width)]),
         ]
         for widget in (*self._strips, *self.panels.values(), *self._feet):
@@ -100,6 +100,10 @@ class DashboardScreen(Screen[None]):
 
     def _tab_lines(self, frame: Frame, width: int, _height: int) -> list[Line]:
         return [tabs(frame, width)] if self.has_class("-single") else []
+
+    def _next_lines(self, frame: Frame, width: int, _height: int) -> list[Line]:
+        small = self.has_class("-single") or self.has_class("-tiny")
+        return next_step(frame, width, advice=small and frame.panel != "since")
 
     def on_mount(self) -> None:
         """Arrange for the size there is."""
