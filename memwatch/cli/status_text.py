@@ -63,9 +63,29 @@ def status_text(status: Status) -> str:
         f"{inert(light['meaning'], 100)}".rstrip()
         for light in status["lights"]
     ]
+    lines += _recovery(status)
     lines += ["", *store_rows(status), ""] if store else [""]
     lines += [*_figures(status), "", *_events(status), *_since(status)]
     return "\n".join(lines)
+
+
+def _recovery(status: Status) -> list[str]:
+    """Return what a crash would cost now, as a line beside the lights; nothing without a guess."""
+    recovery = status.get("recovery") or {}
+    rto = recovery.get("rto_s")
+    if not rto:
+        return []
+    low, likely, high = (duration_text(rto[name]) for name in ("low", "likely", "high"))
+    fix, lost_s = recovery.get("fix") or "", recovery.get("redo_s")
+    over = (recovery.get("budget") or {}).get("over") or ()
+    meaning = [*over, *([fix] if fix else [])]
+    if lost_s:
+        meaning.append(f"would do {duration_text(lost_s)} again")
+    if recovery.get("error"):
+        meaning.append(f"estimates, {recovery['error']}")
+    figure = f"{likely} ({low}–{high})"
+    words = f"RECOVER {recovery.get('grade') or 'no data':<7} {figure:<16} "
+    return [words + inert("; ".join(meaning), 160)]
 
 
 def _figures(status: Status) -> list[str]:
@@ -127,6 +147,7 @@ def _control(status: Status) -> list[str]:
         *hold_texts(status),
         *(f"! {inert(alert['text'], 160)}" for alert in status.get("alerts") or []),
         *([f"suggested: {inert(suggestion['text'], 160)}"] if suggestion.get("text") else []),
+        *(f"learnt: {inert(one['text'], 160)}" for one in status.get("advice") or []),
     ]
 
 

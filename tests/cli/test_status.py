@@ -104,6 +104,22 @@ def test_a_page_of_a_run_that_nobody_watches() -> None:
     assert "ended: the process is gone and its log names no end" in over
 
 
+def test_a_page_says_what_a_crash_would_cost_and_what_was_learnt() -> None:
+    status = status_of(at_work())
+    status["recovery"] |= {"rto_s": {"low": 60.0, "likely": 74.0, "high": 90.0}, "grade": "watch"}
+    status["recovery"] |= {"fix": "load 52s", "redo_s": 38.0, "error": "last 5: −8 … +12 %"}
+    status["recovery"]["budget"]["over"] = ["recovery 74s is over your 60s"]
+    status["advice"] = [{"text": "purge \x1b[31mrecent stopped working", "kind": "stopped"}]
+    text = status_text(status)
+    assert (
+        "RECOVER watch   1m14s (1m00s–1m30s) recovery 74s is over your 60s; load 52s; "
+        "would do 38s again; estimates, last 5: −8 … +12 %"
+    ) in text
+    assert "learnt: purge \ufffd[31mrecent stopped working" in text
+    status["recovery"]["rto_s"] = None
+    assert "RECOVER" not in status_text(status)
+
+
 def test_the_worst_word() -> None:
     def shown(*words: str) -> Status:
         return {"lights": [{"word": word} for word in words]}

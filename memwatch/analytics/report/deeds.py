@@ -15,6 +15,7 @@ from memwatch.domain.intervention import Advice, Intervention
 from memwatch.domain.record import Record, figure
 from memwatch.domain.text import inert
 
+_SAVING = frozenset({"checkpoint", "pause", "read_only"})
 _ENOUGH = 3
 """Plans that must have failed before one speaks of it."""
 _BEGUN = frozenset({"accepted", "running", "done", "failed", "unknown", "asked"})
@@ -40,11 +41,9 @@ def _with_plan(row: PlanRow, plan: Record, *, dry: bool) -> PlanRow:
     if effect in ("effective", "none", "worse") and before is not None and after is not None:
         freed = (freed or 0.0) + before - after
     steps = plan.members.get("steps")
-    states = (
-        [one.get("state") for one in steps if isinstance(one, dict)]
-        if isinstance(steps, list)
-        else []
-    )
+    known = [one for one in steps if isinstance(one, dict)] if isinstance(steps, list) else []
+    saves = bool(known) and all(one.get("op") in _SAVING for one in known)
+    measured = effect in ("effective", "none", "worse")
     return replace(
         row,
         plans=row.plans + 1,
@@ -52,9 +51,11 @@ def _with_plan(row: PlanRow, plan: Record, *, dry: bool) -> PlanRow:
         effective=row.effective + (effect == "effective"),
         without_effect=row.without_effect + (effect == "none"),
         worse=row.worse + (effect == "worse"),
-        not_measured=row.not_measured + (effect not in ("effective", "none", "worse")),
+        not_measured=row.not_measured + (not measured and not saves),
+        only_saved=row.only_saved + (not measured and saves),
         freed_bytes=freed,
-        failed_steps=row.failed_steps + sum(state in ("failed", "refused") for state in states),
+        failed_steps=row.failed_steps
+        + sum(one.get("state") in ("failed", "refused") for one in known),
     )
 
 

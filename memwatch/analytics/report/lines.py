@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memwatch.analytics.report.lines_recovery import checkpoints_line, lost_line, recovery_line
-from memwatch.analytics.report.model import DeedRow, Line, Report, Stay
+from memwatch.analytics.report.model import DeedRow, Line, PlanRow, Report, Stay
 from memwatch.analytics.report.words import counted, when_text
 from memwatch.domain.units import bytes_text, duration_text, local_time_text, share_text
 
@@ -142,6 +142,7 @@ def _guard(report: Report) -> str:
                 (sum(row.effective for row in report.plans), "helped"),
                 (sum(row.without_effect for row in report.plans), "had no effect"),
                 (sum(row.worse for row in report.plans), "followed by more"),
+                (sum(row.only_saved for row in report.plans), "only saved the state"),
                 (sum(row.not_measured for row in report.plans), "not measured"),
             )
             if number
@@ -181,9 +182,14 @@ def _by_plans(report: Report) -> str:
     best = max(report.plans, key=lambda row: row.freed_bytes or 0.0, default=None)
     if best is None or not best.freed_bytes or best.freed_bytes <= 0:
         return "Nothing that was measured freed memory"
-    plans = counted(best.plans, "plan")
     freed = bytes_text(best.freed_bytes)
-    return f"{plans} of {best.rule} freed {freed} in all; no single step was seen to free as much"
+    return f"{_plans(best)} freed {freed} in all; no single step was seen to free as much"
+
+
+def _plans(row: PlanRow) -> str:
+    """Return plans by what called for them: "9 escalations of warn"."""
+    escalated = row.rule.endswith(".escalate")
+    return f"{counted(row.plans, 'escalation' if escalated else 'plan')} of {row.level}"
 
 
 def _meant_to_free(row: DeedRow) -> bool:

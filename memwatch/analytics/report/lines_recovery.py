@@ -5,7 +5,7 @@ from __future__ import annotations
 from memwatch.analytics.report.agent_fold import DIED
 from memwatch.analytics.report.model import Report, Start
 from memwatch.analytics.report.words import counted, span_text, when_text
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import bytes_text, duration_text, percent_text
 
 _FEW = 3
 
@@ -50,7 +50,7 @@ def recovery_line(report: Report) -> str:
         )
     errors = [one.error_share for one in report.recoveries if one.error_share is not None]
     if errors:
-        low, high = (f"{error * 100:+.0f} %" for error in (min(errors), max(errors)))
+        low, high = map(percent_text, (min(errors), max(errors)))
         span = low if len(errors) == 1 else f"{low} … {high}"
         text += f"; {counted(len(errors), 'recovery', 'recoveries')}: {span} against the estimate"
     else:

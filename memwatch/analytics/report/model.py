@@ -67,6 +67,8 @@ class PlanRow(Struct, frozen=True, kw_only=True):
     without_effect: int = 0
     worse: int = 0
     not_measured: int = 0
+    only_saved: int = 0
+    """Meant to free nothing: checkpoints in time, for a budget."""
     freed_bytes: float | None = None
     """Sum over those that were measured; negative where usage rose."""
     failed_steps: int = 0

@@ -9,7 +9,13 @@ from memwatch.analytics.report.escape import NONE, escaped, inline, table
 from memwatch.analytics.report.model import DeedRow, Figures, Report
 from memwatch.analytics.report.words import counted, span_text, when_text
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, local_time_text, share_text
+from memwatch.domain.units import (
+    bytes_text,
+    duration_text,
+    local_time_text,
+    percent_text,
+    share_text,
+)
 
 _ROWS = 30
 _LEAST_PAUSE_S = 0.1
@@ -107,6 +113,7 @@ def _plans(report: Report) -> list[str]:
         "helped",
         "no effect",
         "worse",
+        "only saved",
         "not measured",
         "freed in all",
         "steps that failed",
@@ -116,7 +123,10 @@ def _plans(report: Report) -> list[str]:
             escaped(row.rule),
             row.level,
             f"{row.plans}" + (f" ({row.dry} dry)" if row.dry else ""),
-            *map(str, (row.effective, row.without_effect, row.worse, row.not_measured)),
+            *map(
+                str,
+                (row.effective, row.without_effect, row.worse, row.only_saved, row.not_measured),
+            ),
             bytes_text(row.freed_bytes),
             str(row.failed_steps),
         )
@@ -259,7 +269,7 @@ def _recovery(report: Report) -> list[str]:
         error = (
             NONE
             if done.error_share is None
-            else f"{done.error_share * 100:+.0f} % against the estimate"
+            else f"{percent_text(done.error_share)} against the estimate"
         )
         proof = {True: "state proved", False: "STATE DIFFERS", None: ""}[done.matches]
         rows.append((done.t_us, done.kind, duration_text(done.total_s), proof or NONE, error))
@@ -277,7 +287,7 @@ def _starts(report: Report) -> list[str]:
             duration_text(one.redo_s),
             duration_text(one.down_s),
             escaped(one.recovered) or NONE,
-            "; ".join(map(escaped, one.lost)) or "nothing",
+            "; ".join(map(escaped, one.lost)) or ("nothing" if one.recovered else NONE),
         )
         for one in report.starts[:_ROWS]
     ]

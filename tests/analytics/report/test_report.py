@@ -154,7 +154,7 @@ def test_recoveries_are_held_against_their_estimates() -> None:
     drill = PastRecovery(t_us=T0_US, total_s=11.0, estimate=Span(low=8, likely=10, high=12))
     restart = PastRecovery(t_us=T0_US + 1, total_s=9.0, kind="restart", estimate=drill.estimate)
     report = told(agent_log().records, guard_log().records, past=(restart, drill))
-    assert "2 recoveries: -10 % … +10 % against the estimate" in line(report, "If it crashed")
+    assert "2 recoveries: −10 % … +10 % against the estimate" in line(report, "If it crashed")
     assert "no record lost, back within 9.0s" in line(report, "Lost")
     assert [one.kind for one in report.recoveries] == ["drill", "restart"]
 
