@@ -116,6 +116,11 @@ def test_a_trainer_is_followed_until_it_dies_in_the_middle_of_a_checkpoint(stage
         assert sum(words in text for text in events) == 1, (words, events)
     assert not any("checkpoint-20" in text for text in events), "it lay there before anyone looked"
     assert guard.alive
+    assert stage.cli("guard", "--stop", str(place)).returncode == 0
+    alone = json.loads(stage.cli("status", str(place), "--json").stdout)
+    assert (alone["run"]["state"], alone["guard"]["pid"]) == ("crashed", 0)
+    stage.guard(place)
+    assert stage.status(place)["run"]["state"] == "crashed", "the next guard knows it as well"
 
 
 def test_what_happens_while_no_guard_is_there_is_told_by_the_next(stage: Stage) -> None:

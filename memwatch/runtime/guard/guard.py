@@ -40,7 +40,7 @@ from memwatch.runtime.guard.hub import GuardHub
 from memwatch.runtime.guard.recollection import recollect
 from memwatch.runtime.protocol.server import SessionServer
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
-from memwatch.runtime.runs.writer import writer_of
+from memwatch.runtime.runs.writer import was_seen_to_go, writer_of
 from memwatch.runtime.views.facts import GuardFacts
 
 TICK_S = 1.0
@@ -330,6 +330,8 @@ class Guard:
     def _watch_writer(self) -> None:
         run = self._parts.run
         if self._parts.opened.foreign is not None:
+            if not self._parts.opened.manifest.pid and was_seen_to_go(self._home):
+                self._parts.probe.watch(None)
             return  # known once it is seen to write
         self._parts.ring.run_boot_id = run.manifest.boot_id
         self._parts.probe.watch(writer_of(Path(run.path), run.manifest))

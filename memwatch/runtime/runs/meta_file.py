@@ -25,6 +25,7 @@ class MetaFile:
         self._state = ("", "")
         before = read_meta(home)
         self._peak = before.peak_bytes if before else None
+        self._pid = before.pid if before else 0
         self.seen_us = before.seen_us if before else 0
         """Wall clock until which a guard before this one watched; 0: there was none."""
 
@@ -52,7 +53,7 @@ class MetaFile:
             source=snapshot.source.kind,
             profile=run.profile,
             host=run.host,
-            pid=run.pid,
+            pid=run.pid or self._pid,  # a foreign one is known only once it is seen to write
             started_us=run.started_us,
             seen_us=self._clock.wall_us(),
             ended_us=run.ended_us,

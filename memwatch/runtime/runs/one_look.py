@@ -27,7 +27,7 @@ from memwatch.ingest.tailer import LogTailer
 from memwatch.runtime.runs.host_file import HostFile, device_below, useful
 from memwatch.runtime.runs.recovery_file import read_recoveries
 from memwatch.runtime.runs.target import GUARD_LOCK, run_key
-from memwatch.runtime.runs.writer import first_of, writer_of
+from memwatch.runtime.runs.writer import first_of, was_seen_to_go, writer_of
 from memwatch.runtime.views.facts import GuardFacts, RunFacts
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.snapshot_builder import SnapshotBuilder
@@ -63,7 +63,9 @@ class Look:
         """
         identity = self._writer()
         limits: tuple[Limit, ...] = ()
-        alive = False if self.opened.foreign is None else None
+        native = self.opened.foreign is None
+        gone = native or was_seen_to_go(run_home(self._key))
+        alive = False if gone else None
         if identity is not None:
             sample = TreeProbe(identity, self.clock).sample()
             self.ring.take_tree(sample)
@@ -76,7 +78,7 @@ class Look:
         disk = disk_sample(self.opened.path, self.clock, counted=self.ring.store_bytes)
         if disk is not None:
             self.ring.take_disk(disk)
-        if self.opened.foreign is None:
+        if native:
             checkpoints = scan_checkpoints(self.opened.path, self.ring.state.last_lsn)
             if checkpoints is not None:
                 self.ring.take_checkpoints(checkpoints)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memwatch.host.lock import RUN_LOCK, holder
 from memwatch.host.process import Identity, identity_of, identity_of_run
+from memwatch.runtime.runs.meta import read_meta
 from memwatch.wal.manifest import RunManifest
 
 
@@ -25,6 +26,16 @@ def writer_of(run_dir: Path, manifest: RunManifest) -> Identity | None:
     except OSError:  # closed to us, or a file system without locks: the process decides
         free = False
     return None if free else identity_of_run(manifest)
+
+
+def was_seen_to_go(home: Path) -> bool:
+    """Say whether the process that a guard last knew to write in a run is no more.
+
+    `home` is what guards keep of the run. Its number alone is known: one that is given again says
+    nothing.
+    """
+    known = read_meta(home)
+    return known is not None and known.pid > 0 and identity_of(known.pid) is None
 
 
 def first_of(pids: Iterable[int]) -> Identity | None:
