@@ -31,8 +31,9 @@ _HEAD = """usage: memwatch [TARGET] [--view] [--theme NAME] [--ascii] [--refresh
 
 Watches the memory of autonomous agents that run for hours.
 
-Without a command the dashboard opens: on TARGET (a run directory, or of a run that `memwatch ls`
-shows its id or its directory's name), else on the newest run that is alive.
+Without a command the dashboard opens: on TARGET, else on the newest run that is alive. A TARGET is
+a run directory, a store of another program's checkpoints (a directory of them, or the SQLite file
+of LangGraph), or of a run that `memwatch ls` shows its id or its directory's name.
 
 dashboard options:
   --view         look only: no key acts on the agent

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("target", nargs="?", help="run directory or run id")
+    add("target", nargs="?", help="run directory, checkpoint store or run id")
     add(
         "--mode",
         choices=ENGINE_MODES,

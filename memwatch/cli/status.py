@@ -28,7 +28,9 @@ def run(words: list[str]) -> int:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", nargs="?", help="run directory or run id; default: the newest")
+    parser.add_argument(
+        "target", nargs="?", help="run directory, checkpoint store or run id; default: the newest"
+    )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="one JSON object, stable names")
     shape.add_argument("--line", action="store_true", help="one line of at most 80 characters")

@@ -196,7 +196,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", nargs="?", help="run directory or run id; default: the newest")
+    parser.add_argument(
+        "target", nargs="?", help="run directory, checkpoint store or run id; default: the newest"
+    )
     parser.add_argument("--test-notify", action="store_true", help="send a test notice first")
     parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
     return parser
