@@ -229,7 +229,8 @@ def _impossible(recovery: Recovery) -> Iterator[Advice]:
         return
     dear = max(recovery.terms, key=lambda term: term.seconds, default=None)
     most = f", most of it {dear.name} ({duration_text(dear.seconds)})" if dear else ""
-    value = ceil(rto.high / 10) * 10
+    step_s = 10 if rto.high > 10 else 1
+    value = ceil(rto.high / step_s) * step_s
     text = f"{budget.beyond[0]} whatever checkpoint is taken{most}: it could be {value}s"
     yield Advice(text=text, kind="policy", set=f"budget.recover_s={value}")
 

@@ -275,7 +275,7 @@ def _budget(snapshot: Snapshot, _: Rules, __: int) -> Iterator[_Finding]:
     if budget.beyond:
         text = f"{'; '.join(budget.beyond)}: no checkpoint brings it under"
         yield _Finding("budget", "warning", text)
-    elif engine.waiting == VAIN:
+    elif engine.waiting.startswith(VAIN):
         yield _Finding("budget", "warning", f"{'; '.join(budget.over)}: {VAIN}")
     elif engine.mode not in ACTING or "checkpoint" not in engine.allow:
         text = f"{'; '.join(budget.over)}: {budget.checkpoint} checkpoint, which is left to you"

@@ -85,7 +85,7 @@ def _recovery(status: Status) -> list[str]:
         meaning.append(f"estimates, {recovery['error']}")
     figure = f"{likely} ({low}–{high})"
     words = f"RECOVER {recovery.get('grade') or 'no data':<7} {figure:<16} "
-    return [words + inert("; ".join(meaning), 160)]
+    return [(words + inert("; ".join(meaning), 160)).rstrip()]
 
 
 def _figures(status: Status) -> list[str]:

@@ -117,4 +117,4 @@ class Advice(Struct, frozen=True, kw_only=True):
     kind: Literal["action", "stopped", "policy", "recovery", "checkpoint"]
     """The cheapest action, one that stopped working, a value to change, a term to fix."""
     set: str = ""
-    """`key=value` as `memwatch policy RUN set` takes it, where there is one."""
+    """`key=value` as `memwatch policy set RUN` takes it, where there is one."""

@@ -107,7 +107,7 @@ def _demand(state: EngineState, turn: Turn, crossing: Crossing) -> Demand:
 
 def _why_not(state: EngineState, turn: Turn, crossing: Crossing) -> str:
     if _rest_s(state, turn) > 0:
-        return "the last checkpoint for it was just taken (budget.apart_s)"
+        return "a checkpoint for it was just taken"
     before_s = state.budget.tried.get(crossing.rule)
     if before_s is not None and abs(crossing.figure_s - before_s) <= _MOVED_ON * before_s:
         return VAIN

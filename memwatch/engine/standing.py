@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from memwatch.config.policy import Policy
 from memwatch.domain.level import PLANNED, EngineMode, Level
 from memwatch.domain.plan import Plan
-from memwatch.engine import plans, soft_limit
+from memwatch.engine import budget, plans, soft_limit
 from memwatch.engine.facts import Facts, Now
 from memwatch.engine.state import EngineState
 from memwatch.engine.turn import Turn
@@ -76,7 +76,7 @@ def _waiting(state: EngineState, turn: Turn) -> str:
     for call in plans.calls_now(state, turn):
         why_not = plans.hindrance(state, turn, call)
         if why_not:
-            return why_not
+            return f"{why_not} ({call.rule})" if call.rule.startswith(budget.RULES) else why_not
         left_out = plans.compose(turn, call)
         return "" if left_out.steps else f"no step can be done: {left_out.detail}"
     return ""

@@ -288,7 +288,7 @@ ACTS = EngineInfo(mode="act", allow=("checkpoint",))
         (OVER, ACTS, None, ""),  # it is about to be mended
         (OVER, replace(ACTS, mode="shadow"), "notice", "full checkpoint, which is left to you"),
         (OVER, replace(ACTS, allow=()), "notice", "full checkpoint, which is left to you"),
-        (OVER, replace(ACTS, waiting=VAIN), "warning", VAIN),
+        (OVER, replace(ACTS, waiting=f"{VAIN} (budget.recover_s)"), "warning", VAIN),
         (replace(OVER, beyond=(SLOW,)), ACTS, "warning", "no checkpoint brings it under"),
         (RecoveryBudget(recover_s=60), replace(ACTS, mode="shadow"), None, ""),
     ],

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from memwatch.analytics.budget import VAIN
 from memwatch.config.policy import CrashBudget, Policy
 from memwatch.domain.command import CommandState
 from memwatch.engine.decision import Decision
@@ -85,7 +86,7 @@ def test_what_no_checkpoint_brings_under_is_told_once_and_again_when_it_comes_ba
     told = run.kinds("suppressed")
     assert [one.rule for one in told] == ["budget.recover_s"]
     assert told[0].why.startswith("no checkpoint brings it under; recovery 74s is over your 60s")
-    assert run.standing().waiting == "no checkpoint brings it under"
+    assert run.standing().waiting == "no checkpoint brings it under (budget.recover_s)"
     run.recovery = facts(40)
     run.run(20)
     run.recovery = facts(74, after={"full": 70})
@@ -101,7 +102,7 @@ def test_a_checkpoint_that_did_not_help_is_repeated_when_the_estimate_moved_on()
     run.recovery = facts(70)
     run.run(600)
     assert kinds(run) == ["incremental"]
-    assert run.standing().waiting == "the last checkpoint for it did not bring it under"
+    assert run.standing().waiting == f"{VAIN} (budget.recover_s)"
     run.recovery = facts(76)
     run.run(600)
     assert kinds(run) == ["incremental"], "not a tenth more than what it left"

@@ -93,8 +93,11 @@ def deed_rows(deeds: Sequence[Intervention]) -> tuple[DeedRow, ...]:
 
 
 def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
-    verdicts = Counter(one.verdict for one in of)
     measured = [one for one in of if one.verdict in ("effective", "none", "worse")]
+    memory = _memory(measured, always=what.startswith("checkpoint"))
+    if what.startswith("checkpoint"):  # it is not there to free anything
+        measured = []
+    verdicts = Counter(one.verdict for one in measured)
     freed = [
         one.freed_bytes for one in measured if one.freed_bytes is not None and not _tokens(one)
     ]
@@ -110,12 +113,12 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
         effective=verdicts["effective"],
         without_effect=verdicts["none"],
         worse=verdicts["worse"],
-        not_measured=verdicts["pending"] + verdicts["unmeasured"],
+        not_measured=0 if what.startswith("checkpoint") else len(of) - len(measured),
         resource=inert(resources.pop(), 40) if len(resources) == 1 else "",
         freed_bytes=sum(freed) if freed else None,
         freed_median=median(freed) if freed else None,
         freed_share=median(shares) if shares else None,
-        memory_median=_memory(measured),
+        memory_median=memory,
         took_s=median(took) if took else None,
         pause_s=sum(one.pause_s or 0.0 for one in of),
         back_s=median(back) if back else None,
@@ -130,12 +133,12 @@ def _tokens(one: Intervention) -> bool:
     return bool(one.effects) and one.effects[0].unit == "tokens"
 
 
-def _memory(of: Sequence[Intervention]) -> float | None:
-    """Return what they freed of the tree's memory, where that is not what they are about."""
+def _memory(of: Sequence[Intervention], *, always: bool) -> float | None:
+    """Return what they freed of the tree's memory; unless `always`, where they are about others."""
     freed = [
         effect.freed
         for one in of
-        if one.effects and one.effects[0].resource != "memory"
+        if one.effects and (always or one.effects[0].resource != "memory")
         if (effect := effect_on(one, "memory")) is not None and effect.freed is not None
     ]
     return median(freed) if freed else None

@@ -44,7 +44,7 @@ def _advice(report: Report) -> Iterator[str]:
     for one in report.advice:
         yield f"- **{one.kind}:** {inline(one.text)}"
         if one.set:
-            command = f"memwatch policy {shlex.quote(report.run)} set {shlex.quote(one.set)}"
+            command = f"memwatch policy set {shlex.quote(report.run)} {shlex.quote(one.set)}"
             yield f"  `{inert(command, 600).replace('`', chr(39))}`"
 
 

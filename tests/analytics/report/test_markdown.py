@@ -62,7 +62,7 @@ def test_tables_without_rows_and_columns_without_figures_are_left_out() -> None:
     assert "## Deaths and starts" in text
     assert text.count("- **") == 10
     both = markdown(told(agent_log().records, guard_log().records))
-    assert "memwatch policy night-7 set 'levels.warn.steps=[" in both
+    assert "memwatch policy set night-7 'levels.warn.steps=[" in both
 
 
 def test_memory_stays_bounded_whatever_the_logs_repeat() -> None:
