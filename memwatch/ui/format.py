@@ -91,13 +91,14 @@ def span_text(low_s: float, high_s: float) -> str:
     low, high = brief_text(low_s), brief_text(high_s)
     if low == high:
         return low
-    if low_s < _BRIEF_S:
+    if low_s < NOTICED_S:
         return f"0–{high}"
     same = all(text.endswith("s") and text[:-1].replace(".", "").isdigit() for text in (low, high))
     return f"{low.removesuffix('s') if same else low}–{high}"
 
 
-_BRIEF_S = 0.01
+NOTICED_S = 0.01
+"""A shorter time is none that a person would notice."""
 
 
 def brief_text(seconds: float) -> str:
@@ -106,7 +107,7 @@ def brief_text(seconds: float) -> str:
     >>> [brief_text(s) for s in (0.0, 0.0042, 0.02, 74)]
     ['<10ms', '<10ms', '0.02s', '1m14s']
     """
-    return "<10ms" if seconds < _BRIEF_S else duration_text(seconds)
+    return "<10ms" if seconds < NOTICED_S else duration_text(seconds)
 
 
 def rough_text(seconds: float | None) -> str:

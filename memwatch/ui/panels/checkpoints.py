@@ -67,24 +67,35 @@ def _columns(
         """Return the width that a column needs; one in which nothing stands has none."""
         return needs if any(told) else _NEVER
 
+    timed = [one.duration_s is not None for one in rows]
     name = min(max((cell_len(name_text(one.id)) for one in rows), default=0), 24)
     return (
         TableColumn("when", 8 if seconds else 5, "left"),
-        TableColumn("name", max(name, 4), "left", needs=110 if native else 56),
+        TableColumn("name", max(name, 4), "left", needs=_NAMES[found.source]),
         TableColumn("kind", 5, "left", needs=where(0, (one.kind != "full" for one in rows))),
-        TableColumn("step", 7, needs=where(100, (one.step is not None for one in rows))),
-        TableColumn("thread", 12, "left", needs=where(100, (one.thread for one in rows))),
+        TableColumn(
+            "step",
+            7,
+            needs=where(
+                100 if found.source == "directory" else 50, (one.step is not None for one in rows)
+            ),
+        ),
+        TableColumn("thread", 12, "left", needs=where(60, (one.thread for one in rows))),
         TableColumn("size", 5),
         TableColumn("entries", 7, needs=where(64, (one.entries for one in rows))),
         TableColumn("files", 5, needs=where(96, (one.files for one in rows))),
-        TableColumn("took" if native else "took≥", 5, needs=50),
+        TableColumn("took" if native else "took≥", 5, needs=where(50, timed)),
         TableColumn("age", 5, needs=44),
-        TableColumn("on", 12, "left", needs=where(90, (one.base for one in rows))),
+        TableColumn(
+            "on", 12, "left", needs=where(90 if native else 150, (one.base for one in rows))
+        ),
         TableColumn("state", 0, "left"),
     )
 
 
 _NEVER = 10_000
+_NAMES = {"native": 110, "directory": 56, "langgraph": 150}
+"""From which width on the name is shown: that of a folder is how people know it."""
 
 
 def _cells(one: Checkpoint, snapshot: Snapshot, *, seconds: bool) -> tuple[Cell, ...]:

@@ -63,7 +63,7 @@ def unit_of(one: Intervention) -> str:
 
 def freed_cell(one: Intervention) -> Cell:
     """Return what was really freed, or the verdict where nothing was."""
-    if is_checkpoint(one) and one.verdict != "effective":
+    if only_writes(one):
         return Cell("–" if one.claimed is None else f"wrote {bytes_text(one.claimed)}", "dim")
     if one.overlaps:
         return Cell("overlaps", "dim")
@@ -93,6 +93,11 @@ def then_text(one: Intervention) -> str:
 def is_checkpoint(one: Intervention) -> bool:
     """Return whether it writes state down, and is not meant to free any memory."""
     return one.action.startswith("checkpoint")
+
+
+def only_writes(one: Intervention) -> bool:
+    """Return whether what it freed says nothing of it: a checkpoint, with something beside it."""
+    return is_checkpoint(one) and (one.verdict != "effective" or bool(one.confounders))
 
 
 def took_text(one: Intervention) -> str:

@@ -42,7 +42,7 @@ def header(frame: Frame, width: int) -> Line:
         (2, [("memwatch", "title")]),
         (9, [(cut(inert(run.id), 40), "strong")]),
         (4, [(f"@ {cut(inert(run.host), 24)}", "")]),
-        (3, [(f"pid {run.pid}", "dim")]),
+        (3, [(f"pid {run.pid}", "dim")] if run.pid else []),
         (10, [state]),
         (9, [(trouble, "watch")] if (trouble := reading_trouble(snapshot)) else []),
         (7, [(f"exp {experiment}", "")] if experiment else []),

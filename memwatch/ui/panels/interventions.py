@@ -19,6 +19,7 @@ from memwatch.ui.panels.effect import (
     effect_words,
     freed_cell,
     is_checkpoint,
+    only_writes,
     succeeded,
     then_text,
     took_text,
@@ -30,6 +31,9 @@ from memwatch.ui.panels.facts import Fact
 from memwatch.ui.panels.sheet import SHORT_TIME, Ranked, Sheet, SheetRow, ranked
 from memwatch.ui.panels.table import Cell, TableColumn, labelled
 
+_MEANWHILE = 160
+"""From this width on a row says what else may explain what it did."""
+_PAUSE_S = 0.001
 _KINDS = ("action", "stopped", "policy")
 _WORDS = (
     ("effective", "effective"),
@@ -60,12 +64,12 @@ SORTS: Mapping[str, Callable[[Intervention], float | None]] = {
 
 
 def in_order(rows: Sequence[Intervention], sort: str) -> list[Intervention]:
-    """Return interventions in the order of `SORTS`; checkpoints, which free nothing, go last."""
+    """Return interventions in the order of `SORTS`; checkpoints, which only write, go last."""
     key = SORTS[sort]
 
     def place(one: Intervention) -> tuple[int, float, int]:
         figure = key(one)
-        aside = sort != "time" and is_checkpoint(one) and one.verdict != "effective"
+        aside = sort not in ("time", "duration") and only_writes(one)
         return 2 if aside else int(figure is None), -(figure or 0.0), -one.asked_at_us
 
     return sorted(rows, key=place)
@@ -86,7 +90,7 @@ def intervention_sheet(frame: Frame, rows: Sequence[Intervention], sort: str, wi
         above=tuple(
             row for rank, line in _above(snapshot, rows) for row in ranked(rank, line, width)
         ),
-        columns=_columns(sort, seconds=seconds),
+        columns=_columns(sort, width),
         rows=tuple(SheetRow(one.id, _cells(one, seconds=seconds)) for one in in_order(rows, sort)),
         nothing=nothing_done(snapshot),
     )
@@ -105,13 +109,13 @@ def _above(snapshot: Snapshot, rows: Sequence[Intervention]) -> Iterator[Ranked]
         yield 2, labelled("verdicts", (", ".join(said) + tail, "dim"))
 
 
-def _columns(sort: str, *, seconds: bool) -> tuple[TableColumn, ...]:
+def _columns(sort: str, width: int) -> tuple[TableColumn, ...]:
     def head(name: str, *sorts: str) -> str:
         return f"{name}↓" if sort in sorts else name
 
     return (
-        TableColumn(head("when", "time"), 8 if seconds else 5, "left"),
-        TableColumn("what", 0, "left"),
+        TableColumn(head("when", "time"), 8 if width >= SHORT_TIME else 5, "left"),
+        TableColumn("what", 24 if width >= _MEANWHILE else 0, "left"),
         TableColumn("by", 8, "left", needs=72),
         TableColumn("why", 14, "left", needs=116),
         TableColumn("before", 6, needs=56),
@@ -123,7 +127,7 @@ def _columns(sort: str, *, seconds: bool) -> tuple[TableColumn, ...]:
         TableColumn("paused", 6, needs=124),
         TableColumn("next 3", 8, needs=134),
         TableColumn("agent says", 10, needs=104),
-        TableColumn("meanwhile", 40, "left", needs=170),
+        TableColumn("meanwhile", 0, "left", needs=_MEANWHILE),
     )
 
 
@@ -141,7 +145,7 @@ def _cells(one: Intervention, *, seconds: bool) -> tuple[Cell, ...]:
         freed_cell(one),
         Cell(then_text(one), "dim"),
         Cell(took_text(one), "dim"),
-        Cell(duration_text(one.pause_s) if one.pause_s is not None else "", "dim"),
+        Cell(duration_text(one.pause_s) if (one.pause_s or 0) >= _PAUSE_S else "", "dim"),
         Cell(_around(one.experiments), "dim"),
         Cell(f"≠ {says}" if one.differs else says, "warn" if one.differs else "dim"),
         Cell(", ".join(inert(text, 60) for text in one.confounders), "dim"),

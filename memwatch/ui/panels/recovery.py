@@ -12,7 +12,7 @@ from memwatch.domain.recovery import Recovery, RecoveryTerm, Span
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
-from memwatch.ui.format import age_text, brief_text, count_text, rough_text, span_text
+from memwatch.ui.format import NOTICED_S, age_text, brief_text, count_text, rough_text, span_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line, width_of, wrapped_line
 from memwatch.ui.panels.chain import chain_lines, checkpoint_lines
@@ -88,8 +88,9 @@ def headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
     line: Line = [
         ("back in " if native else "load alone ", ""),
         (brief_text(span.likely), "strong"),
-        (f" ({span_text(span.low, span.high)})", ""),
     ]
+    if span.high >= NOTICED_S:
+        line.append((f" ({span_text(span.low, span.high)})", ""))
     if found.grade is not None:
         line += [("  ", ""), (found.grade, GRADE_STYLES[found.grade])]
     for text in (_allowed(found), _newest(snapshot) if native else "", inert(found.error, 60)):
