@@ -45,6 +45,8 @@ def inferred_state(
     `writer_lives` is None while no process is known that writes there.
     """
     newest = max(look.checkpoints, key=changed_us, default=None)
+    if look.gone:
+        return Inferred("ended", "inferred: the store was removed", look.t_us)
     if writer_lives or any(one.state == "begun" for one in look.checkpoints):
         return Inferred("running")
     last_us = changed_us(newest) if newest else look.t_us

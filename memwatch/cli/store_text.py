@@ -22,7 +22,9 @@ def store_head(status: dict[str, Any]) -> str:
     known, path = status["checkpoints"], inert(status["run"]["path"], 200)
     total = known["stats"]["total_bytes"]
     size = "" if total is None else f", {bytes_text(total)} in all"
-    return f"{path}: {known['count']} checkpoint{'' if known['count'] == 1 else 's'}{size}"
+    why = inert(status["source"]["watch_why"], 160)
+    count = f"{known['count']} checkpoint{'' if known['count'] == 1 else 's'}"
+    return f"{path}: {count}{size}" + (f" ({why})" if why else "")
 
 
 def store_rows(status: dict[str, Any]) -> Iterator[str]:

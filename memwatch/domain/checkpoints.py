@@ -172,3 +172,5 @@ class StoreLook(Struct, frozen=True, kw_only=True):
     watch: Literal["events", "polling"] = "polling"
     why: str = ""
     """What could not be looked at, in words; empty when all could."""
+    gone: bool = False
+    """Nothing lies at its path any more, since `t_us`: what is told is from before."""

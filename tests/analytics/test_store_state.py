@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from memwatch.analytics.store_state import began_us, inferred_state
 from memwatch.domain.checkpoints import StoreLook
@@ -69,6 +70,12 @@ def test_what_is_inferred_says_so_and_when() -> None:
     ended = inferred_state(EACH_MINUTE, None, LAST_US + 86_400 * S, 1.5)
     assert ended.why.startswith("inferred: nothing was written for ")
     assert ended.ended_us == LAST_US
+
+
+def test_a_store_that_was_removed_is_an_end() -> None:
+    gone = replace(EACH_MINUTE, gone=True, t_us=LAST_US + 5 * S)
+    found = inferred_state(gone, True, LAST_US + 9 * S, 1.5)
+    assert found == ("ended", "inferred: the store was removed", LAST_US + 5 * S)
 
 
 def test_an_empty_store_is_no_end() -> None:

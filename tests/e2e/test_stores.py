@@ -189,6 +189,19 @@ def test_nothing_is_written_in_a_store_nor_asked_of_it(stage: Stage) -> None:
     assert contents(place) == before
 
 
+def test_a_store_that_is_removed_is_over(stage: Stage) -> None:
+    place = stage.folder / "out"
+    trainer = Writer(stage, "trainer", place)
+    trainer.ask("save", 1, 1000)
+    guard = stage.short_guard(place, linger_s=0.5)
+    trainer.ask("delete", 1)
+    place.rmdir()
+    wait_for(lambda: not guard.alive, "the guard to end: nobody needs it any more")
+    assert guard.wait() == 0
+    (run,) = json.loads(stage.cli("ls", "--json").stdout)["runs"]
+    assert (run["state"], run["end"]) == ("ended", "done")
+
+
 def test_it_is_found_again_by_path_id_and_name(stage: Stage) -> None:
     place = stage.folder / "out"
     trainer = Writer(stage, "trainer", place)

@@ -21,7 +21,7 @@ from memwatch.runtime.guard.own_log import OwnLog
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.guard.store_watch import LATE_S, SOON_S, StoreWatch
 from memwatch.runtime.views.ring import Ring
-from tests.analytics.test_store_changes import T0, look, saved
+from tests.analytics.test_store_changes import T0, S, look, saved
 from tests.builders import M0_US, T0_US, profile
 from tests.waiting import until
 
@@ -52,6 +52,11 @@ class Bench:
     def show(self, *checkpoints: Checkpoint, writers: tuple[int, ...] = ()) -> None:
         self.seen = replace(look(*checkpoints), t_us=self.seen.t_us, writers=writers)
         self.watch.look()
+
+    @property
+    def watched(self) -> StoreLook:
+        assert self.ring.store is not None
+        return self.ring.store
 
     @property
     def events(self) -> list[str]:
@@ -108,6 +113,21 @@ def test_a_writer_that_is_gone_gives_way_to_the_next(bench: Bench) -> None:
     bench.show(saved(1), writers=())
     bench.show(saved(1), writers=(os.getpid(),))
     assert [one.pid for one in bench.writers] == [first.pid, os.getpid()]
+
+
+def test_a_store_that_is_gone_is_gone_since_the_first_look_without_it(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.watch.look()
+    bench.seen = replace(bench.seen, why="it cannot be read: Permission denied")
+    bench.watch.look()
+    assert not bench.watched.gone
+    bench.watch._path = tmp_path / "removed"
+    for seconds in (10, 20):
+        bench.seen = replace(bench.seen, t_us=T0 + seconds * S)
+        bench.watch.look()
+    assert (bench.watched.gone, bench.watched.t_us) == (True, T0 + 10 * S)
+    assert bench.told == [], "what nobody can look at is not said to be deleted"
 
 
 def test_it_looks_more_and_more_seldom_while_nothing_happens(bench: Bench) -> None:

@@ -13,9 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memwatch.analytics.store_changes import store_changes
 from memwatch.domain.checkpoints import StoreLook
 from memwatch.domain.record import Batch, Record
+from memwatch.host.deadline import ask
 from memwatch.host.process import Identity, is_alive
 from memwatch.ingest.foreign import Foreign
 from memwatch.ingest.watcher import Watcher
@@ -31,6 +34,7 @@ _SLOWER = 1.5
 _LOOKING_SHARE = 0.05
 """Looking takes no more of the time than this, however large the store."""
 _OWN_LOG_S = 2.0
+_DEADLINE_S = 2.0
 
 
 class StoreWatch:
@@ -149,6 +153,9 @@ class StoreWatch:
         """Look at the store, tell what happened in it, and say when to look again."""
         began = time.monotonic()
         look = self._kind.look(self._path, self._before)
+        if look.why and self._is_gone():
+            since = self._before if self._before is not None and self._before.gone else look
+            look = replace(look, gone=True, t_us=since.t_us)
         took_s = time.monotonic() - began
         changes = store_changes(self._before, look, self.known_until_us or look.t_us)
         moved = self._before is None or look.checkpoints != self._before.checkpoints
@@ -159,6 +166,10 @@ class StoreWatch:
         self._follow_writer(look)
         self._plan_next(took_s, busy=moved or any(c.state == "begun" for c in look.checkpoints))
         self._on_news()
+
+    def _is_gone(self) -> bool:
+        there = ask(f"path {self._path}", self._path.exists, _DEADLINE_S)
+        return there is False  # None: the disk does not answer
 
     def _plan_next(self, took_s: float, *, busy: bool) -> None:
         now, least_s = time.monotonic(), max(SOON_S, took_s / _LOOKING_SHARE)
