@@ -25,14 +25,16 @@ LEARNT: Final[tuple[LearntTerm, ...]] = ("load", "blobs", "read", "replay")
 
 ASSUMED_START_S: Final = 1.0
 ASSUMED_READ_BYTES_PER_S: Final = 300e6
-_FIXED_S: Final = {"load": 3e-3, "blobs": 0.0, "read": 1.5e-3, "replay": 0.3e-3}
-_BYTE_S: Final = {"load": 3e-9, "blobs": 5e-9, "read": 5e-9, "replay": 0.0}
-_RECORD_S: Final = {"load": 1e-6, "blobs": 150e-6, "read": 0.0, "replay": 12e-6}
+_FIXED_S: Final = {"load": 3e-3, "blobs": 1e-3, "read": 1.5e-3, "replay": 0.3e-3}
+_BYTE_S: Final = {"load": 2e-9, "blobs": 2e-9, "read": 5e-9, "replay": 3e-9}
+_RECORD_S: Final = {"load": 5e-6, "blobs": 170e-6, "read": 0.0, "replay": 8e-6}
+_SEARCH_S: Final = 4e-9
+"""Of a byte of the log that is looked through for checkpoints, part of `read`."""
 _LOOK_S: Final = 30e-6
 """To look for a persisted value, part of `load`."""
 _HASH_S: Final = 0.6e-6
 """Of an entry in the state's hash, part of `replay`."""
-# Measured with runs of 0.1 to 100 MB on a machine with 2 cores; the disk comes on top.
+# Measured with runs of 0.1 to 150 MB on a machine with 2 cores; the disk comes on top.
 
 _MOST_SAMPLES = 24
 _MOST_AGENTS = 32
@@ -158,6 +160,8 @@ def reference_s(name: LearntTerm, work: Work, disk: DiskRate | None, *, cold: bo
     seconds = _FIXED_S[name] + size * _BYTE_S[name] + records * _RECORD_S[name]
     if name == "load":
         seconds += work.blob_count * _LOOK_S
+    if name == "read":
+        seconds += work.searched_bytes * _SEARCH_S
     if name == "replay":
         return seconds + work.entries * _HASH_S
     return seconds + (size / (rate or ASSUMED_READ_BYTES_PER_S) if cold else 0.0)

@@ -32,6 +32,8 @@ class Work(Struct, frozen=True, kw_only=True):
     delta_count: int = 0
     log_bytes: int = 0
     """Of the segments of the log that hold what is replayed: read and checked whole."""
+    chain_log_bytes: int = 0
+    """Of the segments since the full one: looked through for what was committed."""
     segment_bytes: int = 0
     """Of the newest segment: read even when nothing of it is replayed, so what a checkpoint taken
     now leaves to read."""
@@ -43,6 +45,11 @@ class Work(Struct, frozen=True, kw_only=True):
     def read_bytes(self) -> int:
         """Bytes of increments and log."""
         return self.delta_bytes + max(self.log_bytes, self.tail_bytes)
+
+    @property
+    def searched_bytes(self) -> int:
+        """Bytes of the log that are looked through; at least those that are read."""
+        return max(self.chain_log_bytes, self.log_bytes)
 
     @property
     def replayed(self) -> int:
@@ -66,6 +73,7 @@ class Work(Struct, frozen=True, kw_only=True):
                 blob_bytes=self.blob_bytes,
                 blob_count=self.blob_count,
                 log_bytes=self.segment_bytes,
+                chain_log_bytes=self.segment_bytes,
                 segment_bytes=self.segment_bytes,
             )
         return replace(
@@ -90,5 +98,6 @@ def work_of(measured: Iterable[MeasuredTerm]) -> Work:
         blob_bytes=blobs.bytes if blobs else 0,
         blob_count=blobs.records if blobs else 0,
         log_bytes=read.bytes if read else 0,
+        tail_bytes=replay.bytes if replay else 0,
         tail_records=replay.records if replay else 0,
     )

@@ -131,6 +131,7 @@ class CheckpointView:
             delta_entries=chain.deltas.entries,
             delta_count=chain.deltas.count,
             log_bytes=ring.segments.behind(covered),
+            chain_log_bytes=ring.segments.behind(chain.full.covers_lsn if chain.full else 0),
             segment_bytes=ring.segments.newest_bytes,
             tail_bytes=ring.tail_bytes(covered),
             tail_records=max(ring.state.last_lsn - covered, 0),
