@@ -38,5 +38,5 @@ def store_rows(status: dict[str, Any]) -> Iterator[str]:
         state = _STATES.get(one["state"], one["state"])
         done = one["state"] == "committed"
         why = f": {inert(one['reason'], 80)}" if one["reason"] and not done else ""
-        name = inert(one["id"], 28)
-        yield f"{name:<28} {inert(one['kind'], 11):<11} {size:>6} {took:>7} {at:>14}  {state}{why}"
+        name, kind = inert(one["id"], 28), "partial" if one["partial"] else inert(one["kind"], 11)
+        yield f"{name:<28} {kind:<11} {size:>6} {took:>7} {at:>14}  {state}{why}"
