@@ -44,6 +44,7 @@ class ModeChange(Told):
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self.mode = inert(record.text("mode"), 20)
+        self.cause = inert(record.text("cause"), 120)
 
 
 class Compaction(Told):

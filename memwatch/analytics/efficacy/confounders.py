@@ -23,12 +23,14 @@ class Happened(NamedTuple):
     """In words, without its time: "purge recent", "experiment began", "phase validation"."""
     counted: bool = False
     """Too common to be told one by one."""
+    aside: bool = False
+    """It is not about the same resources."""
 
 
 def confounders(
     began_us: int, done_us: int, others: Iterable[Happened], settle_us: int, before_us: int
 ) -> list[str]:
-    """Return what fell into the time that was measured, most telling first."""
+    """Return what fell into the time that was measured; `others` come most telling first."""
     near = [one for one in others if began_us - before_us <= one.at_us <= done_us + settle_us]
     counts = Counter(one.what for one in near if one.counted)
     told = [f"{one.what} {_when(one.at_us, began_us, done_us)}" for one in near if not one.counted]

@@ -38,10 +38,13 @@ class Return:
         """Read what came in, up to an instant."""
         if self.at_us is not None:
             return
+        newest = reading.series.sample_at(until_us - 1)
+        if newest is None:
+            return
+        self.seen_us = max(self.seen_us, min(newest[0] + reading.max_gap_us, until_us))
         points = list(reading.series.between(self._from_us, until_us))
         if not points:
             return
-        self.seen_us = max(self.seen_us, min(points[-1][0] + reading.max_gap_us, until_us))
         found = came_back(points, self._level, self._width)
         if found is not None:
             behind = _behind_gap(points, found, reading.max_gap_us)

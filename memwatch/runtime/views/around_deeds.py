@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from memwatch.analytics.efficacy.around import Tried, around
 from memwatch.analytics.efficacy.confounders import Happened, confounders
+from memwatch.analytics.efficacy.effect import When
 from memwatch.analytics.efficacy.window import Spans
 from memwatch.domain.intervention import ExperimentsAround
 from memwatch.domain.units import bytes_text
@@ -17,6 +18,9 @@ from memwatch.runtime.views.deed_watch import DeedWatch
 from memwatch.runtime.views.ring import Ring
 
 _RUNNING = "running"
+_COUNTS_SHARE = 0.2
+"""Other purges of a tier that say they freed less than this share of what a purge says it freed
+do not hide it."""
 
 
 class AroundDeeds:
@@ -49,17 +53,34 @@ class AroundDeeds:
         """Say whether another one changed the resource while this one was measured.
 
         Of a series of purges by retention all is its own; and such are too small to hide what was
-        done about the process.
+        done about the process. In one tier all count by what they say they freed.
         """
         when = deed.when
         if when is None or deed.kind == "routine":
             return False
         first, last = when.done_us - self._spans.before_us, when.done_us + self._spans.early[1]
-        of_tier = resource.startswith(("tier:", "tokens:"))
+        kind, _, tier = resource.partition(":")
+        if _is_of_tier(kind) and deed.kind == "purge" and self._purged(deed, tier, first, last):
+            return True
         return any(
-            first <= at <= last and other.id != deed.id and (of_tier or other.kind != "routine")
-            for at, _, other in self._near(resource, first, last)
-        ) or (of_tier and self._routine_meanwhile(resource, first, last))
+            _is_another(deed, other)
+            and other.kind != "routine"
+            and not _one_tier(deed, other, kind)
+            for other in self._near(resource, first, last)
+        )
+
+    def _purged(self, deed: Deed, tier: str, first: int, last: int) -> bool:
+        """Say whether other purges of its tier freed what counts beside its own claim."""
+        allowed = _COUNTS_SHARE * (deed.row.claimed or 0)
+        others = [
+            purge
+            for purge in self._ring.state.purges
+            if purge.tier == tier
+            and purge.lsn != deed.lsn
+            and first <= self._ring.axis_of(purge.at) <= last
+        ]
+        known = [purge.freed_bytes for purge in others if purge.freed_bytes is not None]
+        return len(known) < len(others) or sum(known) > allowed
 
     def next_us(self, deed: Deed, resource: str) -> int | None:
         """Return when the next one began to change the resource, behind the first look."""
@@ -68,27 +89,17 @@ class AroundDeeds:
         acted = self._acted.get(resource, [])
         from_us = deed.when.done_us + self._spans.early[1]
         for done_us, _, other in acted[bisect_left(acted, from_us, key=lambda one: one[0]) :]:
-            if other.id != deed.id and other.kind != "routine":
+            if _is_another(deed, other) and other.kind != "routine":
                 began_us = other.when.began_us if other.when else done_us
                 return max(began_us, from_us)
         return None
 
-    def _near(self, resource: str, first: int, last: int) -> Iterator[tuple[int, int, Deed]]:
+    def _near(self, resource: str, first: int, last: int) -> Iterator[Deed]:
         acted = self._acted.get(resource, [])
-        for one in acted[bisect_left(acted, first, key=lambda one: one[0]) :]:
-            if one[0] > last:
+        for at_us, _, other in acted[bisect_left(acted, first, key=lambda one: one[0]) :]:
+            if at_us > last:
                 return
-            yield one
-
-    def _routine_meanwhile(self, resource: str, first: int, last: int) -> bool:
-        """Say whether a single purge of a series fell into a time."""
-        kind, _, tier = resource.partition(":")
-        return kind == "tier" and any(
-            purge.tier == tier
-            and purge.cause == "retention"
-            and first <= self._ring.axis_of(purge.at) <= last
-            for purge in self._ring.state.purges
-        )
+            yield other
 
     # -- in words --------------------------------------------------------------------------------
 
@@ -98,15 +109,21 @@ class AroundDeeds:
         if when is None:
             return []
         found = [*self._deeds(deed, watches), *self._work(), *self._changed_limits()]
-        found.sort(key=lambda one: one.at_us)
+        found.sort(key=lambda one: (one.aside, _distance(one.at_us, when)))
         early_us = self._spans.early[1]
         return confounders(when.began_us, when.done_us, found, early_us, self._spans.before_us)
 
     def _deeds(self, deed: Deed, watches: Iterable[DeedWatch]) -> Iterator[Happened]:
         for watch in watches:
             other = watch.deed
-            if other.when is not None and other.id != deed.id:
-                yield Happened(other.when.done_us, other.what, counted=other.kind == "routine")
+            if other.when is not None and _is_another(deed, other) and other.kind != "plan":
+                due = other.kind == "checkpoint" and other.row.origin == "agent"
+                yield Happened(
+                    other.when.done_us,
+                    other.what,
+                    counted=due or other.kind == "routine",
+                    aside=not other.acts_on & set(deed.resources),
+                )
 
     def _work(self) -> Iterator[Happened]:
         state, axis = self._ring.state, self._ring.axis_of
@@ -155,3 +172,22 @@ class AroundDeeds:
         if begun_us is None:
             return None, now_us > deed.when.done_us + self._spans.early[1]
         return max(now_us - begun_us, 0) / 1e6, False
+
+
+def _is_another(deed: Deed, other: Deed) -> bool:
+    """Say whether two are not the same: a plan is its steps."""
+    own_step = deed.kind == "plan" and other.row.plan == deed.id
+    return other.id != deed.id and not own_step
+
+
+def _one_tier(deed: Deed, other: Deed, kind: str) -> bool:
+    """Say whether two are purges of one tier: there each is held against what it claims."""
+    return _is_of_tier(kind) and deed.kind == other.kind == "purge"
+
+
+def _is_of_tier(kind: str) -> bool:
+    return kind in ("tier", "tokens")
+
+
+def _distance(at_us: int, when: When) -> int:
+    return max(when.began_us - at_us, at_us - when.done_us, 0)

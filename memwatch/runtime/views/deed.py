@@ -9,7 +9,9 @@ from msgspec import Struct
 from memwatch.analytics.efficacy.effect import When
 from memwatch.domain.intervention import Intervention
 
-DeedKind = Literal["routine", "purge", "checkpoint", "request", "restart", "compact"]
+DeedKind = Literal[
+    "routine", "purge", "checkpoint", "request", "plan", "mode", "restart", "compact"
+]
 WHOLE = ("memory", "unaccounted")
 """What is measured of the process tree."""
 SERIES = {"disk": "run_bytes"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from memwatch.runtime.views.around_deeds import AroundDeeds
 from memwatch.runtime.views.deed import SERIES, Deed
 from memwatch.runtime.views.deed_watch import STAGES, DeedWatch, Stage
 from memwatch.runtime.views.log_deeds import LogDeeds
+from memwatch.runtime.views.mode_deeds import ModeDeeds
 from memwatch.runtime.views.request_view import RequestDeeds
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.row_choice import shown, surplus
@@ -38,6 +39,7 @@ class InterventionView:
         self._spans = spans = spans_of(windows or Windows())
         self._log = LogDeeds(ring)
         self._requests = RequestDeeds(ring)
+        self._modes = ModeDeeds(ring)
         self._around = AroundDeeds(ring, spans)
         self._watches: dict[str, DeedWatch] = {}
         self._told: dict[str, Stage] = {}
@@ -57,7 +59,7 @@ class InterventionView:
         the binding limit. Of a run that is over nothing more will be measured. Called with the
         ring's lock held.
         """
-        self._take(commands)
+        self._take(commands, now_at_us)
         self._around.mind_limit(now_at_us, limit_bytes)
         at_us = self._ring.mind_clock() if over else now_at_us
         for watch in self._watches.values():
@@ -68,8 +70,7 @@ class InterventionView:
     def rows(self, limit: int) -> list[Intervention]:
         """Return all that are remembered, newest first, with all that was measured of each."""
         with self._ring.lock:
-            found = [watch.row for watch in self._watches.values()]
-            found += [known.row for known in self._recalled.values()]
+            found = list(self._rows())
         return sorted(found, key=lambda row: row.asked_at_us, reverse=True)[:limit]
 
     def news(self, now_at_us: int) -> list[Known]:
@@ -95,17 +96,23 @@ class InterventionView:
         with self._ring.lock:
             self._recalled = {one.row.id: one for one in list(known)[-_RECALLED:]}
 
+    def _rows(self) -> Iterator[Intervention]:
+        yield from (watch.row for watch in self._watches.values())
+        yield from (known.row for known in self._recalled.values())
+
     # -- taking in ---------------------------------------------------------------------------
 
-    def _take(self, commands: tuple[CommandInfo, ...]) -> None:
+    def _take(self, commands: tuple[CommandInfo, ...], now_us: int) -> None:
         ledger = {info.id: info for info in commands}
         new = [*self._log.new(), *self._requests.new(commands)]
         for deed in new:
             self._put(deed)
-        for watch in self._watches.values():
-            if not watch.settled:
-                self._name_who_asked(watch, ledger)
-        if not new:
+        for deed in self._modes.new(now_us, self._rows()):
+            new.append(deed)
+            self._put(deed)
+        open_ones = [watch for watch in self._watches.values() if not watch.settled]
+        named = [watch for watch in open_ones if self._name_who_asked(watch, ledger)]
+        if not new and not named:
             return
         for name in surplus(self._watches.values()):
             del self._watches[name]
@@ -128,18 +135,21 @@ class InterventionView:
         if deed.kind == "routine":
             self._recalled = {n: k for n, k in self._recalled.items() if not _holds(k.row, deed)}
 
-    def _name_who_asked(self, watch: DeedWatch, ledger: dict[str, CommandInfo]) -> None:
+    def _name_who_asked(self, watch: DeedWatch, ledger: dict[str, CommandInfo]) -> bool:
+        """Say who asked for a deed of the log, once that is known; True when it was news."""
         origin, name = self._log.request_of(watch.deed)
         if not origin:
-            return
+            return False
         deed, info = watch.deed, ledger.get(name)
         row = replace(deed.row, origin=origin)
         if deed.kind == "checkpoint" and deed.row.why == "cadence":
             row = replace(row, why="asked")
         if info is not None:
             row = replace(row, by=info.by, why=info.why or row.why, plan=info.plan)
-        if row != deed.row:
-            watch.told(replace(deed, row=row))
+        if row == deed.row:
+            return False
+        watch.told(replace(deed, row=row))
+        return True
 
     # -- looking -----------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from memwatch.domain.record import figure, whole
 from memwatch.domain.text import inert
 from memwatch.runtime.views.deed import WHOLE, Deed, of_tier
 from memwatch.runtime.views.log_deeds import saved_tokens
+from memwatch.runtime.views.plan_deeds import plan_deed
 from memwatch.runtime.views.ring import Ring
 
 _TOLD_BY_LOG = frozenset({"purge", "checkpoint"})
@@ -37,9 +38,10 @@ class RequestDeeds:
         self._known: dict[str, tuple[CommandInfo | None, Asked | None]] = {}
 
     def new(self, commands: Iterable[CommandInfo]) -> Iterator[Deed]:
-        """Return a deed for each request that has none by the log, and moved."""
+        """Return a deed for each request that has none by the log, and moved; and its plan's."""
         told, ledger = self._ring.state.deeds.requests, {info.id: info for info in commands}
         known, self._known = self._known, {}
+        plans: dict[str, None] = {}
         for name in [*ledger, *(name for name in told if name not in ledger)]:
             info, asked = ledger.get(name), told.get(name)
             self._known[name] = (info, asked)
@@ -47,8 +49,17 @@ class RequestDeeds:
             if before[0] is info and before[1] is asked:
                 continue
             info = info or _of_log(asked)
-            if info is not None and _is_shown(info):
+            if info is None or info.dry_run:
+                continue
+            plans[info.plan] = None
+            if _is_shown(info):
                 yield self._deed(info, asked)
+        plans.pop("", None)
+        for plan in plans:
+            steps = [info for info in ledger.values() if info.plan == plan and info.state == "done"]
+            deed = plan_deed(plan, [(info, self._when(info, told.get(info.id))) for info in steps])
+            if deed is not None:
+                yield deed
 
     def _deed(self, info: CommandInfo, asked: Asked | None) -> Deed:
         ended = info.state in FINAL_STATES
@@ -134,7 +145,7 @@ def _of_log(asked: Asked | None) -> CommandInfo | None:
 
 
 def _is_shown(info: CommandInfo) -> bool:
-    if info.dry_run or "." in info.op or info.op in _NOT_ABOUT_MEMORY or info.op == "?":
+    if "." in info.op or info.op in _NOT_ABOUT_MEMORY or info.op == "?":
         return False
     lost = info.state in FINAL_STATES and info.state != "done"
     return lost or info.op not in _TOLD_BY_LOG

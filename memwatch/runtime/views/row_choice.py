@@ -20,6 +20,8 @@ SHOWN: Mapping[DeedKind, int] = {
     "routine": 5,
     "purge": 5,
     "request": 6,
+    "plan": 3,
+    "mode": 2,
     "restart": 2,
     "compact": 3,
 }
@@ -29,6 +31,8 @@ REMEMBERED: Mapping[DeedKind, int] = {
     "purge": 96,
     "checkpoint": 64,
     "request": 64,
+    "plan": 32,
+    "mode": 16,
     "restart": 16,
     "compact": 32,
 }
