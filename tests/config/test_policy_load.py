@@ -20,6 +20,7 @@ from memwatch.config.schema import Profile
 from memwatch.config.shape import leaves
 from memwatch.domain.errors import ConfigError
 from memwatch.domain.policy import KEEP, Keep
+from memwatch.ingest.foreign import FOREIGN
 from tests.builders import record
 from tests.config.layers import ORDER, Layers, some_layers, written
 
@@ -322,7 +323,8 @@ def test_every_shipped_profile_has_a_valid_policy() -> None:
     with some_layers():
         for name in profile_names():
             book = load_policy(load_profile(name))
-            assert book.base.mode == ("act" if name == "demo" else "shadow")
+            usual = "observe" if name in FOREIGN else "shadow"  # a store takes no commands
+            assert book.base.mode == ("act" if name == "demo" else usual)
 
 
 def test_the_example_of_the_readme_is_valid_and_lacks_nothing(layers: Layers) -> None:
@@ -332,6 +334,7 @@ def test_the_example_of_the_readme_is_valid_and_lacks_nothing(layers: Layers) ->
     book = layers.load()
     assert (book.base.mode, book.base.thresholds.warn, book.notes) == ("act", 0.55, ())
     assert book.of("verification").retention["recent"].experiments == 10
+    assert (book.base.budget.recover_s, book.base.budget.work_s) == (60, 300)
 
 
 def test_a_profile_made_in_code_has_its_layer_too() -> None:
