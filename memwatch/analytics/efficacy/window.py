@@ -61,7 +61,7 @@ class Usage(NamedTuple):
 def median_of(reading: Reading, start: int, end: int, since: int | None = None) -> float | None:
     """Return the median of start <= at < end, each value weighed by how long it held.
 
-    None where nothing was measured; samples before `since` say nothing.
+    None where nothing was measured; what was held at `start` counts only if it is of `since`.
     """
     weighed = [(value, until - at) for at, value, until in _held(reading, start, end, since)]
     return _weighted_median(weighed) if weighed else None
