@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Command, tree
 from tests.e2e.stage import Stage
 
-COMMANDS = ("status", "guard", "inspect", "drill", "ctl", "tonight")
+COMMANDS = ("status", "guard", "report", "inspect", "drill", "ctl", "tonight")
 MORE = {"ctl": ["pause"]}
 """Words behind the place, where a command needs them."""
 OTHER_UID = 12_345

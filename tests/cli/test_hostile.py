@@ -80,6 +80,8 @@ COMMANDS = [
     ["status", "--line"],
     ["status", "--json"],
     ["inspect"],
+    ["report"],
+    ["report", "--json"],
     ["inspect", "--json"],
     ["drill"],
     ["drill", "--json"],
