@@ -36,7 +36,9 @@ _HASH_S: Final = 0.6e-6
 """Of an entry in the state's hash, part of `replay`."""
 # Measured with runs of 0.1 to 150 MB on a machine with 2 cores; the disk comes on top.
 
-_MOST_SAMPLES = 24
+_MOST_USED = 10
+"""Recoveries that one estimate rests on; those of the run itself go first."""
+_MOST_KEPT = 24
 _MOST_AGENTS = 32
 _MOST_STARTS = 5
 _SIZE_SCALE = log(4)
@@ -107,7 +109,7 @@ def learn(
     seen = host.starts.get(agent, ()) if host else ()
     ours = _newest((*starts, *(one for one in seen if one not in starts)))
     found = tuple(one for one in (*own, *others) if _is_sound(one))
-    return Costs(samples=found[: 2 * _MOST_SAMPLES], starts={agent: ours} if ours else {})
+    return Costs(samples=found[:_MOST_USED], starts={agent: ours} if ours else {})
 
 
 def shared(costs: Costs, host: Costs | None) -> Costs:
@@ -118,7 +120,7 @@ def shared(costs: Costs, host: Costs | None) -> Costs:
     starts = {**before.starts, **costs.starts}
     agents = sorted(starts, key=lambda agent: starts[agent][:1] and -starts[agent][0].t_us)
     return Costs(
-        samples=tuple(replace(one, own=False, expected=None) for one in newest[:_MOST_SAMPLES]),
+        samples=tuple(replace(one, own=False, expected=None) for one in newest[:_MOST_KEPT]),
         starts={agent: starts[agent][:_MOST_STARTS] for agent in agents[:_MOST_AGENTS]},
     )
 
@@ -169,12 +171,15 @@ def reference_s(name: LearntTerm, work: Work, disk: DiskRate | None, *, cold: bo
 
 def amounts(name: LearntTerm, work: Work) -> tuple[int, int]:
     """Return the bytes and the records of a term."""
-    return {
-        "load": (work.full_bytes, work.entries),
-        "blobs": (work.blob_bytes, work.blob_count),
-        "read": (work.read_bytes, 0),
-        "replay": (work.delta_bytes + work.tail_bytes, work.replayed),
-    }[name]
+    match name:
+        case "load":
+            return work.full_bytes, work.entries
+        case "blobs":
+            return work.blob_bytes, work.blob_count
+        case "read":
+            return work.read_bytes, 0
+        case "replay":
+            return work.delta_bytes + work.tail_bytes, work.replayed
 
 
 def ratios(name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None) -> list[Ratio]:
