@@ -10,6 +10,8 @@ from memwatch.ui.format import count_text, rough_text
 from memwatch.ui.panels.table import Cell
 
 _SCREEN = "screen-"
+_LONG_S = 600
+"""From this time on minutes say enough."""
 FREED_CELLS = 11
 THEN_CELLS = 10
 
@@ -102,7 +104,8 @@ def only_writes(one: Intervention) -> bool:
 
 def took_text(one: Intervention) -> str:
     """Return how long it took; of a series, from its first to its last."""
-    return duration_text(one.duration_s if one.span_s is None else one.span_s)
+    took_s = one.duration_s if one.span_s is None else one.span_s
+    return rough_text(took_s) if took_s is not None and took_s >= _LONG_S else duration_text(took_s)
 
 
 def effect_words(effect: ResourceEffect) -> str:

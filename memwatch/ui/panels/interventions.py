@@ -200,7 +200,7 @@ def verdict_words(one: Intervention) -> str:
     said = {
         "pending": "being measured",
         "effective": "effective",
-        "none": "no effect: less than 2 % of before, or than the noise before it",
+        "none": "no effect: it freed nothing beyond 2 %, and beyond the noise before",
         "worse": "worse: usage rose",
         "unmeasured": "nobody measured it at the time",
     }

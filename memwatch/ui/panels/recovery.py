@@ -91,7 +91,7 @@ def headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
     ]
     if span.high >= NOTICED_S:
         line.append((f" ({span_text(span.low, span.high)})", ""))
-    if found.grade is not None:
+    if found.grade is not None and not (found.grade == "good" and found.budget.over):
         line += [("  ", ""), (found.grade, GRADE_STYLES[found.grade])]
     for text in (_allowed(found), _newest(snapshot) if native else "", inert(found.error, 60)):
         aside: Line = [(f"  {text}", "dim")]
@@ -129,7 +129,8 @@ def _wrong(found: Recovery, width: int) -> Iterator[Ranked]:
             line += [("  ", ""), (key, "key"), (f" {budget.checkpoint} checkpoint", "dim")]
         elif said in budget.beyond:
             line.append(("  no checkpoint brings it under", "dim"))
-        yield 1, line
+        for row in wrapped_line(line, width, len("OVER BUDGET ")):
+            yield 1, row
     if found.fix:
         line = labelled(
             "fix" if found.grade else "note",
