@@ -18,7 +18,7 @@ from memwatch.ingest.open_run import OpenedRun, open_run
 from memwatch.runtime.protocol.numbers import GuardSilentError
 from memwatch.runtime.protocol.thin_client import status_json
 from memwatch.runtime.runs.meta import Meta, read_meta
-from memwatch.runtime.runs.target import GUARD_LOCK, socket_of
+from memwatch.runtime.runs.target import GUARD_LOCK, NATIVE, socket_of
 from memwatch.runtime.runs.writer import writer_of
 
 GONE = "gone"
@@ -47,13 +47,20 @@ def list_runs() -> list[Listed]:
     folder = home() / "runs"
     if not folder.is_dir():
         return []
-    metas = ((run, read_meta(run)) for run in folder.iterdir() if run.is_dir())
-    runs = [_listed(run, meta) for run, meta in metas if meta is not None]
+    found = ((run, read_meta(run)) for run in folder.iterdir() if run.is_dir())
+    metas = [(run, meta) for run, meta in found if meta is not None]
+    written = _written([meta.path for _, meta in metas if meta.source != NATIVE])
+    runs = [_listed(run, meta, written) for run, meta in metas]
     runs.sort(key=lambda run: (run.live, run.meta.started_us), reverse=True)
     return runs
 
 
-def _listed(folder: Path, meta: Meta) -> Listed:
+def _written(paths: list[str]) -> list[str]:
+    """Return the files below these paths that a process holds open for writing."""
+    return [one.path for one in holders(tuple(paths)) if one.writing] if paths else []
+
+
+def _listed(folder: Path, meta: Meta, written: list[str]) -> Listed:
     try:
         pid = holder(folder / GUARD_LOCK)
     except OSError:
@@ -64,7 +71,7 @@ def _listed(folder: Path, meta: Meta) -> Listed:
         except GuardSilentError:
             return Listed(meta, pid, meta.state, silent=True)
         return Listed(fresh, pid, fresh.state)
-    return Listed(meta, None, _unwatched_state(meta))
+    return Listed(meta, None, _unwatched_state(meta, written))
 
 
 def _fresh(meta: Meta) -> Meta:
@@ -91,20 +98,20 @@ def _fresh(meta: Meta) -> Meta:
         return meta
 
 
-def _unwatched_state(meta: Meta) -> str:
+def _unwatched_state(meta: Meta, written: list[str]) -> str:
     """Return the state of a run that has no guard now: it may have begun again meanwhile."""
     try:
         opened = open_run(Path(meta.path))
     except TargetError:
         return meta.state if meta.ended_us is not None else GONE
-    if _is_written(opened):
+    if _is_written(opened, written):
         return UNWATCHED
     return meta.state if meta.ended_us is not None else NOT_RUNNING
 
 
-def _is_written(opened: OpenedRun) -> bool:
+def _is_written(opened: OpenedRun, written: list[str]) -> bool:
     """Say whether its writer lives: a foreign one is known by a file that it holds open there."""
     if opened.foreign is not None:
-        return any(one.writing for one in holders((os.fspath(opened.path),)))
+        return any(path.startswith(os.fspath(opened.path)) for path in written)
     writer = writer_of(opened.path, opened.manifest)
     return writer is not None and is_alive(writer)
