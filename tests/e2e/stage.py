@@ -141,8 +141,12 @@ class Stage:
         (folder / f"{name}.yaml").write_text(text)
         return name
 
-    def puppet(self, name: str = "run", program: Path = AGENT, **options: Any) -> Puppet:
+    def puppet(self, name: str = "run", **options: Any) -> Puppet:
         """Start an agent in a run directory, which may have been used before."""
+        return self.play(AGENT, name, options)
+
+    def play(self, program: Path, name: str, options: dict[str, Any]) -> Puppet:
+        """Start a program that does what it is told in a run directory."""
         run_dir = self.folder / name
         asked = json.dumps({"profile": "quick", **options})
         popen = self._popen([str(program), str(run_dir), asked], stdin=subprocess.PIPE)

@@ -49,7 +49,7 @@ class Watched:
         self.guard = self.watch()
 
     def start(self) -> Puppet:
-        return self.stage.puppet("truth", TRUTH, profile="soon")
+        return self.stage.play(TRUTH, "truth", {"profile": "soon"})
 
     def watch(self) -> Process:
         guard = self.stage.guard(self.agent.run_dir)
