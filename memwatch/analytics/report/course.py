@@ -28,6 +28,10 @@ class Axis:
         self._last_m_us = record.m_us
         return self.at_us
 
+    def step_back(self) -> None:
+        """Take back the newest step: it led to the first word of who began anew."""
+        self.at_us = self._before_us
+
     def at(self, t_us: int, record: Record) -> int:
         """Return the place of a wall time between the record before and this newest one."""
         return max(self.at_us - max(record.t_us - t_us, 0), self._before_us)

@@ -19,6 +19,7 @@ from memwatch.domain.text import inert
 
 _KEPT_PLANS = _KEPT_DEEDS = _KEPT_REQUESTS = 5000
 _KEPT_ALERTS, _KEPT_GAPS, _KEPT_ROWS = 200, 100, 200
+_LEAST_GAP_US = 5_000_000
 _ESTIMATES = 12
 """Spans of time that the estimates are told by."""
 _HOLDS: Final = {
@@ -72,6 +73,8 @@ class GuardFold:
         self.unsent = 0
         """Notices that did not get through, or not at once."""
         self.stores: Counter[str] = Counter()
+        self._before_us, self._last_kind = 0, ""
+        """Of the last two records: wall time of the one, kind of the other."""
         self._tally: Tally | None = None
         self._tallies: list[Tally] = []
 
@@ -88,11 +91,13 @@ class GuardFold:
 
     def take(self, record: Record) -> None:
         """Take the next record."""
-        anew = record.kind == "guard.begin"
-        self._axis.move(record, anew=anew)
+        begins = record.kind == "guard.begin"
+        if begins:
+            self._absent(record)
+        self._axis.move(record, anew=begins)
         if not self._began and record.t_us >= self._since_us:
             self._begin(record.t_us, self._axis.at(self._since_us, record))
-        self.last_us = record.t_us
+        self._before_us, self.last_us, self._last_kind = self.last_us, record.t_us, record.kind
         handler = _HANDLERS.get(record.kind)
         if handler is not None:
             handler(self, record)
@@ -111,6 +116,9 @@ class GuardFold:
         kept = {
             "_since_us",
             "_axis",
+            "_before_us",
+            "_last_kind",
+            "last_us",
             "modes",
             "levels",
             "holds",
@@ -125,6 +133,15 @@ class GuardFold:
         self.first_us, self.from_us = t_us, at_us
         for dwell in (self.modes, self.levels, self.holds):
             dwell.begin(at_us)
+
+    def _absent(self, record: Record) -> None:
+        """Note the time between two guards: the first word of one is what it counted, then this."""
+        counted = self._last_kind == "viewer"
+        if counted:
+            self._axis.step_back()
+        from_us = self._before_us if counted else self.last_us
+        if from_us and record.t_us - from_us >= _LEAST_GAP_US and len(self.gaps) < _KEPT_GAPS:
+            self.gaps.append(Gap(from_us=from_us, until_us=record.t_us, why="no guard was there"))
 
     # -- the guard itself --------------------------------------------------------------------
 

@@ -184,3 +184,22 @@ def test_times_of_another_boot_are_no_durations() -> None:
     later = record(3, "guard.begin", 0, mode="act")  # the boot clock began anew
     report = told([], [*first, later, record(4, "level", 60, level="normal")])
     assert {stay.name: stay.seconds for stay in report.levels}["warn"] == 60.0
+
+
+def test_the_time_between_two_guards_is_not_called_watched() -> None:
+    records = [
+        record(1, "viewer", 0, state="kept"),
+        record(2, "guard.begin", 0, mode="act"),
+        record(3, "level", 10, level="warn"),
+        record(4, "probe", 20, alive=True, rss_bytes=5),
+        record(5, "viewer", 120, state="kept"),
+        record(6, "guard.begin", 120.1, mode="act"),
+        record(7, "level", 130, level="normal"),
+    ]
+    report = told([], records)
+    assert report.span.watched_s == pytest.approx(29.9)
+    assert {stay.name: stay.seconds for stay in report.levels}["warn"] == pytest.approx(19.9)
+    assert [(one.until_us - one.from_us) / 1e6 for one in report.gaps] == [100.1]
+    assert "nobody watched for 1m40s" in line(report, "Lost")
+    later = told([], records, since_s=100)
+    assert len(later.gaps) == 1
