@@ -59,7 +59,11 @@ class ExperimentsAround(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Intervention(Struct, frozen=True, kw_only=True):
-    """A purge, checkpoint, compaction, pause or restart, with usage before and after."""
+    """A purge, checkpoint, compaction, pause or restart, with usage before and after.
+
+    A plan of the engine (action "plan warn") is one as well: what its steps did to the process
+    cannot be told apart, what all of them did can.
+    """
 
     id: str
     action: str

@@ -6,6 +6,7 @@ what the one before it measured. Runs on the clerk's thread, as it writes files.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from memwatch.runtime.views.intervention_view import InterventionView, Known
 KIND: Final = "efficacy"
 _WIDE: Final = 200
 _MANY: Final = 32
+_MOST: Final = 512
+"""Of what a full disk refuses the newest are kept."""
 _AT_ONCE: Final = 50
 """Records of one look: the rest waits for the next, so that others may write between."""
 
@@ -33,7 +36,7 @@ class EfficacyLog:
         self._view = view
         self._recorder = recorder
         self._clock = clock
-        self._waiting: list[Known] = []
+        self._waiting: deque[Known] = deque(maxlen=_MOST)
         self.tell: Callable[[Record], None] = lambda _: None
         """Told each record that was written."""
 
@@ -54,7 +57,7 @@ class EfficacyLog:
             record = self._recorder.append(KIND, members(self._waiting[0]))
             if not record.lsn:
                 break
-            del self._waiting[0]
+            self._waiting.popleft()
             self.tell(record)
 
 
