@@ -39,6 +39,9 @@ and teaches the estimate of what a crash would cost.
 exit status: 0 all was had back; 1 something was lost, or the state is not the one that the agent
 logged; 2 no such run, or one that cannot be recovered."""
 
+_WAITED_SHARE = 0.05
+"""Waiting for others is said above this share of the time: the next drill will differ."""
+
 Result = dict[str, Any]
 
 _HELD_AGAINST = ("estimate", "expected", "error_share")
@@ -139,8 +142,10 @@ def _lines(result: Result, done: PastRecovery) -> list[str]:
         for name, text in what.items()
         if name in terms
     ]
-    cache = "cold" if done.cold_cache else "warm"
-    rows.insert(-1, ("total", done.total_s, done.bytes, f"from disk, {cache} cache"))
+    came = f"from disk, {'cold' if done.cold_cache else 'warm'} cache"
+    if (waited_s := result["waited_s"] or 0.0) > _WAITED_SHARE * done.total_s:
+        came += f"; others had the processor for {duration_text(waited_s)}"
+    rows.insert(-1, ("total", done.total_s, done.bytes, came))
     lines = [
         f"{name:<8}{duration_text(seconds):>7} {bytes_text(size):>6}  {text}".rstrip()
         for name, seconds, size, text in rows

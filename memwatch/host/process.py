@@ -69,6 +69,15 @@ def age_us(clock: Clock, proc: Path = PROC) -> int | None:
     return age if age >= 0 else None
 
 
+def waited_s(proc: Path = PROC) -> float | None:
+    """Return for how long this process could have run and others did; None where nobody counts.
+
+    Of its main thread, since its start.
+    """
+    figures = (read(f"{proc}/self/schedstat") or b"").split()
+    return int(figures[1]) / 1e9 if len(figures) > 1 and figures[1].isdigit() else None
+
+
 def identity_of_run(run: Registered) -> Identity | None:
     """Return the identity that a run registered, or None when it names no process for certain."""
     if run.pid < 1 or run.start_ticks < 1 or not run.boot_id:

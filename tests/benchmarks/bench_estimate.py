@@ -34,6 +34,8 @@ GB = 1_000
 CHAINS_MB = (0, 5, 50)
 REPETITIONS = 3
 DEMO_S = 20.0
+_TRIES = 4
+_MOST_WAITED = 0.05
 _TEACHER = "10 MB + 5 MB"
 _DEMO = "demo engine"
 
@@ -119,8 +121,13 @@ def _share(began: tuple[float, float], ended: tuple[float, float]) -> float:
 
 
 def _drill(what: str, path: Path) -> Drilled:
+    """Drill a run, again while others take the processor meanwhile: they are not what is asked."""
     command = [sys.executable, "-m", "memwatch", "drill", str(path), "--json"]
-    done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for _ in range(_TRIES):
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        done = json.loads(said)
+        if (done["waited_s"] or 0.0) <= _MOST_WAITED * done["total_s"]:
+            break
     if not done["cold_cache"]:
         print(f"  {what}: the files came from memory", file=sys.stderr)
     span = done["estimate"]

@@ -11,7 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.clock import ManualClock
-from memwatch.host.process import Identity, age_us, boot_id, identity_of, identity_of_run, is_alive
+from memwatch.host.process import (
+    Identity,
+    age_us,
+    boot_id,
+    identity_of,
+    identity_of_run,
+    is_alive,
+    waited_s,
+)
 from memwatch.host.procfs import read_stat
 from memwatch.wal.manifest import RunManifest
 from tests.host.fake_proc import BOOT_ID, FakeProc
@@ -107,3 +115,11 @@ def test_the_age_of_this_process(proc: FakeProc) -> None:
     assert age_us(ManualClock(boot_us=500 * tick_us + 7), proc.path) == 7
     assert age_us(ManualClock(boot_us=499 * tick_us), proc.path) is None, "not begun yet"
     assert age_us(ManualClock(), Path("/nowhere")) is None
+
+
+def test_how_long_others_had_the_processor(proc: FakeProc) -> None:
+    assert waited_s(proc.path) is None
+    (proc.path / "self").mkdir(exist_ok=True)
+    for text, expected in ((b"5 1500000000 9\n", 1.5), (b"5 x 9", None), (b"", None)):
+        (proc.path / "self" / "schedstat").write_bytes(text)
+        assert waited_s(proc.path) == expected

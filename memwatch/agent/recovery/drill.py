@@ -20,7 +20,7 @@ from memwatch.agent.recovery.state import State
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import DamagedError
 from memwatch.host.page_cache import forget
-from memwatch.host.process import age_us, peak_bytes
+from memwatch.host.process import age_us, peak_bytes, waited_s
 from memwatch.wal.segment import BLOB_DIR, CHECKPOINT_DIR, WAL_DIR
 
 _READING: tuple[TermName, ...] = ("load", "blobs", "read")
@@ -38,6 +38,8 @@ class Drill(Struct, frozen=True, kw_only=True):
     Both are more than a restart does, which reads and decodes what it uses."""
     total_s: float
     """Of all terms but `decode`, and what lies between them."""
+    waited_s: float | None
+    """For so long others had the processor, since the process began; None where nobody counts."""
     bytes: int
     """Read from disk."""
     state_bytes: int
@@ -83,6 +85,7 @@ def _drill(run_dir: Path, start: tuple[Term, ...]) -> Drill:
         run_id=report.run_id,
         terms=tuple(known.values()),
         total_s=total_s + sum(term.seconds for term in start),
+        waited_s=waited_s(),
         bytes=sum(known[name].bytes for name in _READING),
         state_bytes=report.memory_bytes,
         memory_bytes=peak_bytes(),
