@@ -105,6 +105,12 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
     back = [one.rebound_s for one in measured if one.rebound_s is not None]
     took = [one.duration_s for one in of if one.duration_s is not None]
     claimed = [one.claimed for one in of if one.claimed is not None]
+    around = [
+        (it.before_s, it.after_s)
+        for one in of
+        if (it := one.experiments) is not None and it.before_s is not None
+        if it.after_s is not None
+    ]
     resources = {one.effects[0].resource for one in of if one.effects}
     return DeedRow(
         what=inert(what, 80),
@@ -126,6 +132,8 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
         held=sum(one.held_s is not None and one.rebound_s is None for one in measured),
         claimed_bytes=sum(claimed) if claimed else None,
         differs=sum(one.differs for one in of),
+        experiments_before_s=median(before for before, _ in around) if around else None,
+        experiments_after_s=median(after for _, after in around) if around else None,
     )
 
 

@@ -100,6 +100,9 @@ class DeedRow(Struct, frozen=True, kw_only=True):
     held: int = 0
     claimed_bytes: int | None = None
     differs: int = 0
+    experiments_before_s: float | None = None
+    """Median of the three experiments before each, and of the three after."""
+    experiments_after_s: float | None = None
 
 
 class ClaimRow(Struct, frozen=True, kw_only=True):

@@ -147,6 +147,7 @@ def _deeds(report: Report) -> list[str]:
         "of the process",
         "took",
         "came back",
+        "experiments before and after",
         "agent says",
     )
     rows = [_deed(row) for row in report.deeds[:_ROWS]]
@@ -181,8 +182,16 @@ def _deed(row: DeedRow) -> tuple[str, ...]:
         ),
         duration_text(row.took_s) + pause,
         ", ".join(part for part in (back, held) if part) or NONE,
+        _around(row),
         says,
     )
+
+
+def _around(row: DeedRow) -> str:
+    before_s, after_s = row.experiments_before_s, row.experiments_after_s
+    if before_s is None or after_s is None:
+        return NONE
+    return f"{duration_text(before_s)}, then {duration_text(after_s)}"
 
 
 def _claims(report: Report) -> list[str]:

@@ -135,6 +135,7 @@ def test_interventions_are_ranked_by_what_was_really_freed() -> None:
         )
         members = {name: getattr(one, name) for name in one.__struct_fields__}
         members["effects"] = [{"resource": "memory", "freed": float(freed_mb * MB)}]
+        members["experiments"] = {"before": 3, "after": 3, "before_s": 9.0, "after_s": 7.0 + place}
         pending = {**members, "verdict": "pending", "freed_bytes": None}
         guard.append(record(200 + 2 * place, "efficacy", 1400, at="10s", **pending))
         guard.append(record(201 + 2 * place, "efficacy", 1401, at="10min", **members))
@@ -144,6 +145,8 @@ def test_interventions_are_ranked_by_what_was_really_freed() -> None:
         ("purge workspace", 500.0 * MB, 2, 1),
         ("give memory back", 90.0 * MB, 1, 0),
     ]
+    assert report.deeds[0].experiments_before_s == 9.0
+    assert report.deeds[0].experiments_after_s == 9.0, "the median of 8, 9 and 11 s"
     assert line(report, "What helped") == (
         "Freed most: purge workspace 500M in 3 times, back after 1m00s; "
         "give memory back 90M in 1 time, held. Without effect: pause 1 time."
