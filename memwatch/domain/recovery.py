@@ -80,6 +80,8 @@ class PastRecovery(Struct, frozen=True, kw_only=True):
     """Most that its process held; 0 where nobody looked."""
     cold_cache: bool = False
     """The files came from the disk, not from the system's memory."""
+    waited_s: float | None = None
+    """Of `total_s`, for so long others had the processor; None where nobody counted."""
     matches: bool | None = None
     """Whether the state had the hash that the agent logged; None where it logged none."""
     lossy: bool = False

@@ -45,6 +45,7 @@ _MOST_AGENTS = 32
 _MOST_STARTS = 5
 _SIZE_SCALE = log(4)
 """A recovery of four times the size counts for 0.6 of one of the same size."""
+_MOST_DISTURBED = 0.9
 _LEAST_NEARNESS = 0.02
 _OLDER = 0.7
 """Each recovery counts for so much of the one that followed it: a busy hour lasts."""
@@ -70,6 +71,8 @@ class Sample(Struct, frozen=True, kw_only=True):
     again in the same run."""
     seconds: dict[str, float]
     cold: bool = False
+    calm: float = 1.0
+    """Share of its time in which it had the processor when it wanted it."""
     kind: Literal["drill", "restart"] = "drill"
     own: bool = False
     """Of the run that is estimated."""
@@ -150,6 +153,7 @@ def sample_of(past: PastRecovery) -> Sample:
         expected=work_of(past.expected) if past.expected else None,
         seconds={name: seconds[name] for name in LEARNT if name in seconds},
         cold=past.cold_cache,
+        calm=_calm(past),
         kind=past.kind,
         own=True,
     )
@@ -197,12 +201,17 @@ def ratios(name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None) ->
             continue
         distance = abs(log(base_s / expected_s))
         weight = max(exp(-0.5 * (distance / _SIZE_SCALE) ** 2), _LEAST_NEARNESS)
-        weight *= _OLDER ** rank[sample.own]
+        weight *= _OLDER ** rank[sample.own] * sample.calm**2
         weight *= 1.0 if sample.own else _OTHER_RUN
         weight *= 1.0 if sample.cold or name == "replay" else _WARM
         rank[sample.own] += 1
         found.append(Ratio(seconds / base_s, weight, distance, sample))
     return found
+
+
+def _calm(past: PastRecovery) -> float:
+    waited = (past.waited_s or 0.0) / past.total_s if past.total_s > 0 else 0.0
+    return 1 - min(max(waited, 0.0), _MOST_DISTURBED)
 
 
 def _newest(starts: Sequence[StartSeen]) -> tuple[StartSeen, ...]:
@@ -214,4 +223,5 @@ def _is_sound(sample: Sample) -> bool:
     """Whether it can be reckoned with: the machine's file may hold anything."""
     amounts_then = (getattr(sample.work, name) for name in Work.__struct_fields__)
     times = sample.seconds.values()
-    return all(isfinite(s) and s >= 0 for s in times) and all(n >= 0 for n in amounts_then)
+    sound = all(isfinite(s) and s >= 0 for s in times) and all(n >= 0 for n in amounts_then)
+    return sound and 0 < sample.calm <= 1

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memwatch.analytics.recovery.costs import LEARNT, Costs, StartSeen, learn, shared
 from memwatch.analytics.recovery.estimate import comparable, estimate, expected
@@ -82,6 +83,18 @@ def test_one_outlier_among_drills_moves_little() -> None:
     _, before = estimate(work(20, 4), learn(usual, _STARTS), DISK, NOW_US)
     _, after = estimate(work(20, 4), learn([odd, *usual], _STARTS), DISK, NOW_US)
     assert after.likely == pytest.approx(before.likely, rel=0.05)
+
+
+def test_a_drill_that_others_kept_from_the_processor_teaches_less() -> None:
+    """The calm ones are older, and fewer."""
+    calm = [recovered(work(20, 4), machine(), t_us=NOW_US - n) for n in (8, 9)]
+    busy = [recovered(work(20, 4), machine(3), t_us=NOW_US - n) for n in (1, 2)]
+    disturbed = [replace(one, waited_s=one.total_s * 0.66) for one in busy]
+    _, misled = estimate(work(20, 4), learn([*busy, *calm], _STARTS), DISK, NOW_US)
+    _, span = estimate(work(20, 4), learn([*disturbed, *calm], _STARTS), DISK, NOW_US)
+    true = sum(term.seconds for term in calm[0].terms[1:])
+    assert span.likely - 0.5 == pytest.approx(true, rel=0.25)
+    assert misled.likely - 0.5 > 2 * true
 
 
 def test_a_short_first_drill_that_was_kept_waiting_is_not_followed_far() -> None:
