@@ -95,8 +95,8 @@ Kinds and members that the guard writes to its own log, `guard.wal`:
     gap                from_us until_us why
     process            text severity
     estimate           low_s likely_s high_s terms grade work
-    restart            t_us total_s kind terms bytes state_bytes memory_bytes cold_cache matches
-                       lossy estimate expected
+    restart            t_us total_s kind terms bytes state_bytes memory_bytes cold_cache waited_s
+                       matches lossy estimate expected
     efficacy           at, and those of `memwatch.domain.intervention.Intervention`
     store              event id kind bytes duration_us step thread count
     note               text
