@@ -117,3 +117,47 @@ def test_what_lies_below_a_path(tmp_path: Path) -> None:
     host.remember_disk(name, RATE)
     assert host.disk_of(tmp_path) == RATE
     assert host.disk_of(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    "strange",
+    ['"\\ud800"', "NaN", "1" * 400, "[" * 900 + "]" * 900, '"\\u0000"', '{"a": 1, "a": 2}'],
+)
+def test_what_others_put_there_hinders_no_change(tmp_path: Path, strange: str) -> None:
+    host = HostFile(tmp_path)
+    for part in ("x", "disks", "costs"):
+        members = f'"{part}": {{"9:9": {strange}}}'
+        (tmp_path / HOST_FILE).write_text(f'{{"format": 1, {members}}}')
+        assert host.disk("9:9") is None
+        host.remember_disk("254:0", RATE)
+        host.change_costs(lambda before: [before, 1])
+        assert host.disk("254:0") == RATE
+        assert host.costs() == [None, 1]
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-3, 1e308, -1.0])
+def test_a_rate_that_no_disk_has_is_none(tmp_path: Path, rate: float) -> None:
+    told = {"format": 1, "disks": {"254:0": {"read_bytes_per_s": rate, "t_us": 1}}}
+    (tmp_path / HOST_FILE).write_text(json.dumps(told))
+    assert HostFile(tmp_path).disk("254:0") is None
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to nothing", "link to a device", "folder"])
+def test_what_is_no_file_keeps_nobody_waiting(tmp_path: Path, kind: str) -> None:
+    path, host = tmp_path / HOST_FILE, HostFile(tmp_path)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if "device" in kind else tmp_path / "nothing")
+    assert host.damaged
+    assert host.disk("254:0") is None
+    if kind == "folder":
+        with pytest.raises(OSError, match="directory"):
+            host.remember_disk("254:0", RATE)
+        return
+    host.remember_disk("254:0", RATE)
+    assert host.disk("254:0") == RATE
+    assert not path.is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [HOST_FILE, HOST_LOCK]

@@ -10,13 +10,14 @@ reference does not matter. Source: R12.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, isfinite, log
+from math import exp, log
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memwatch.analytics.recovery.sound import is_amount, is_time
 from memwatch.analytics.recovery.work import Work, work_of
 from memwatch.domain.recovery import DiskRate, PastRecovery
 
@@ -46,6 +47,8 @@ _MOST_STARTS = 5
 _SIZE_SCALE = log(4)
 """A recovery of four times the size counts for 0.6 of one of the same size."""
 _MOST_DISTURBED = 0.9
+_LEAST_S = 1e-9
+"""What is shorter was not measured."""
 _LEAST_NEARNESS = 0.02
 _OLDER = 0.7
 """Each recovery counts for so much of the one that followed it: a busy hour lasts."""
@@ -134,7 +137,7 @@ def costs_of(kept: object) -> Costs | None:
     """Return costs as the machine's file has them; None for what is none."""
     try:
         return msgspec.convert(kept, Costs)
-    except msgspec.ValidationError:
+    except (ValueError, RecursionError):  # of a wrong shape, or half a surrogate pair
         return None
 
 
@@ -197,7 +200,7 @@ def ratios(name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None) ->
         work_then = sample.expected if sample.own and sample.expected else sample.work
         base_s = reference_s(name, work_then, disk, cold=sample.cold)
         seconds = sample.seconds.get(name, 0.0)
-        if base_s <= 0 or seconds <= 0 or expected_s <= 0:
+        if base_s <= 0 or seconds < _LEAST_S or expected_s <= 0:
             continue
         distance = abs(log(base_s / expected_s))
         weight = max(exp(-0.5 * (distance / _SIZE_SCALE) ** 2), _LEAST_NEARNESS)
@@ -215,13 +218,14 @@ def _calm(past: PastRecovery) -> float:
 
 
 def _newest(starts: Sequence[StartSeen]) -> tuple[StartSeen, ...]:
-    sound = (one for one in starts if isfinite(one.seconds) and one.seconds > 0)
+    sound = (one for one in starts if is_time(one.seconds) and one.seconds >= _LEAST_S)
+    sound = (one for one in sound if is_amount(one.t_us))
     return tuple(sorted(sound, key=lambda one: one.t_us, reverse=True)[:_MOST_STARTS])
 
 
 def _is_sound(sample: Sample) -> bool:
     """Whether it can be reckoned with: the machine's file may hold anything."""
-    amounts_then = (getattr(sample.work, name) for name in Work.__struct_fields__)
-    times = sample.seconds.values()
-    sound = all(isfinite(s) and s >= 0 for s in times) and all(n >= 0 for n in amounts_then)
-    return sound and 0 < sample.calm <= 1
+    works = (sample.work, sample.expected or sample.work)
+    amounts_then = (getattr(work, name) for work in works for name in Work.__struct_fields__)
+    believable = is_amount(sample.t_us, *amounts_then) and is_time(*sample.seconds.values())
+    return believable and 0 < sample.calm <= 1

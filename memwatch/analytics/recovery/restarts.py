@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memwatch.analytics.recovery.costs import StartSeen
+from memwatch.analytics.recovery.sound import sound
 from memwatch.domain.record import Record, whole
 from memwatch.domain.recovery import MeasuredTerm, PastRecovery
 
@@ -73,7 +74,7 @@ def _restart(begin: Record, recovery: Record) -> PastRecovery | None:
     if start_s is None or up_us is None or not isinstance(told, dict):
         return None
     terms = [_term(name, told[name]) for name in _TERMS if isinstance(told.get(name), dict)]
-    return PastRecovery(
+    found = PastRecovery(
         t_us=recovery.t_us,
         total_s=(up_us + max(recovery.m_us - begin.m_us, 0)) / 1e6,
         kind="restart",
@@ -82,6 +83,7 @@ def _restart(begin: Record, recovery: Record) -> PastRecovery | None:
         state_bytes=max(recovery.number("state_bytes") or 0, 0),
         lossy=bool(lost),
     )
+    return sound(found)
 
 
 def _term(name: str, told: dict[str, Any]) -> MeasuredTerm:

@@ -9,16 +9,19 @@ unknown stays. Changed under a lock, which nobody holds for longer than a write 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from memwatch.agent.files import SYSTEM_FILES, Files
+from memwatch.analytics.recovery.sound import is_amount
 from memwatch.domain.recovery import DiskRate
+from memwatch.domain.text import inert
 from memwatch.host.deadline import ask
 from memwatch.host.lock import FileLock
 from memwatch.runtime.runs.target import read_json
@@ -27,6 +30,8 @@ HOST_FILE = "host.json"
 HOST_LOCK = "host.lock"
 _FORMAT = 1
 _MOST_DISKS = 64
+_LEAST_RATE, _MOST_RATE = 1e3, 1e13
+"""Bytes a second that a disk may have."""
 _DEADLINE_S = 2.0
 
 
@@ -39,8 +44,8 @@ class HostFile:
 
     @property
     def damaged(self) -> bool:
-        """Whether there is such a file and it is none of ours: it is made anew."""
-        return self._path.exists() and self._known() is None
+        """Whether something lies there and is no such file: it is made anew."""
+        return os.path.lexists(self._path) and self._known() is None
 
     def disk(self, device: str) -> DiskRate | None:
         """Return what was measured of a device (`device_below`), None where nothing was."""
@@ -84,8 +89,18 @@ class HostFile:
     def _change(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         with FileLock.acquire(self._path.with_name(HOST_LOCK)):
             known = self._known() or {}
-            known = {**known, "format": _FORMAT, name: change(_part_of(known, name))}
-            self._files.replace(self._path, msgspec.json.encode(known), mode=0o600)
+            try:
+                text = _changed(known, name, change)
+            except RecursionError:  # it could just be read
+                text = _changed({}, name, change)
+            self._files.replace(self._path, text.encode(), mode=0o600)
+
+
+def _changed(
+    known: dict[str, Any], name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> str:
+    """Return the new text; by the library that read it, which writes whatever it can read."""
+    return json.dumps({**known, "format": _FORMAT, name: change(_part_of(known, name))})
 
 
 def device_below(path: Path) -> str | None:
@@ -108,7 +123,8 @@ def _part_of(known: dict[str, Any], name: str) -> dict[str, Any]:
 def _rate(value: object) -> DiskRate | None:
     try:
         rate = msgspec.convert(value, DiskRate)
-    except msgspec.ValidationError:
+    except (ValueError, RecursionError):  # of a wrong shape, or half a surrogate pair
         return None
     found = (rate.read_bytes_per_s, rate.write_bytes_per_s)
-    return rate if all(one is None or (one > 0 and isfinite(one)) for one in found) else None
+    believable = all(one is None or _LEAST_RATE <= one <= _MOST_RATE for one in found)
+    return replace(rate, how=inert(rate.how, 120)) if believable and is_amount(rate.t_us) else None
