@@ -97,7 +97,7 @@ class EffectWatch:
         """Return all that is known at an instant."""
         before, verdict = self.before, self.verdict
         freed = None if self.voided else self._freed
-        share = freed / before.median if freed is not None and before and before.median else None
+        share = freed / before.level if freed is not None and before and before.level else None
         back = None if self.voided or self._return is None else self._return
         back_us = back.at_us if back else None
         done_us = self._when.done_us
@@ -105,7 +105,7 @@ class EffectWatch:
         return ResourceEffect(
             resource=self.resource,
             unit=self._unit,
-            before=before.median if before else None,
+            before=before.level if before else None,
             after_10s=self._early,
             after_10min=self._late,
             freed=freed,
@@ -143,7 +143,9 @@ class EffectWatch:
     def _judge(self, after: float | None, behind_us: int) -> Verdict | None:
         if self.before is None or after is None:
             return None
-        apart_us = self._when.done_us + behind_us - self._when.began_us + self._spans.before_us / 2
+        apart_us = self._when.done_us + behind_us - self._when.began_us
+        if self.before.came_to is None:  # a median speaks for the middle of its window
+            apart_us += self._spans.before_us // 2
         return verdict_of(self.before, after, apart_us / _S, self._floor)
 
     @property
@@ -153,7 +155,7 @@ class EffectWatch:
             return None
         later = self._verdict_early != "effective" and self._verdict_late == "effective"
         after = self._late if later or (self._early is None and self._late_counts) else self._early
-        return None if after is None else self.before.median - after
+        return None if after is None else self.before.level - after
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -213,7 +215,7 @@ class EffectWatch:
         freed = self._freed or 0.0
         soon = self._verdict_early == "effective"
         from_us = self._when.done_us + (self._spans.early if soon else self._spans.late)[0]
-        level = back_level(self.before.median, freed, self.before.noise)
+        level = back_level(self.before.level, freed, self.before.noise)
         return Return(level, from_us, width=1 if reading.held else WIDTH)
 
     @property

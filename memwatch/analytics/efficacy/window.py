@@ -13,6 +13,14 @@ from memwatch.analytics.series import TimeSeries
 
 _MOST_POINTS = 40
 """Of a slope: its pairs grow with the square."""
+_LEAST_POINTS = 5
+"""Fewer are no trend."""
+_MOVES_SHARE = 0.02
+_MOVES_SPREAD = 2
+"""Usage that moved one way by more than this share of it, and by so many times all that it swung
+around that, was on the move; a tooth of a saw is not."""
+_LAST = 4
+"""Where it had come to is told by the last quarter: it may have sped up."""
 
 Point = tuple[int, float]
 
@@ -56,6 +64,14 @@ class Usage(NamedTuple):
     slope_per_s: float
     gap: bool = False
     """A part of the window was not measured."""
+    came_to: float | None = None
+    """Where usage that rose or fell all through the window was at its end: its median is of half
+    a window ago. None where it did not."""
+
+    @property
+    def level(self) -> float:
+        """What was used right before."""
+        return self.median if self.came_to is None else self.came_to
 
 
 def median_of(reading: Reading, start: int, end: int, since: int | None = None) -> float | None:
@@ -80,9 +96,13 @@ def usage_of(reading: Reading, start: int, end: int) -> Usage | None:
     noise = rest[-1 - cut] - rest[cut]
     measured_us = sum(until - at for at, _, until in held)
     missing_us = end - start - measured_us
-    return Usage(
-        middle, noise, slope * 1e6, missing_us > (0 if reading.held else reading.max_gap_us)
-    )
+    gap = missing_us > (0 if reading.held else reading.max_gap_us)
+    moved = abs(slope) * (end - start)
+    steady = reading.held or len(points) < _LEAST_POINTS
+    if steady or moved <= max(_MOVES_SHARE * abs(middle), _MOVES_SPREAD * (rest[-1] - rest[0])):
+        return Usage(middle, noise, slope * 1e6, gap)
+    last = [value + slope * (end - at) for at, value in points if end - at <= (end - start) / _LAST]
+    return Usage(middle, noise, slope * 1e6, gap, median(last) if last else None)
 
 
 def first_behind(reading: Reading, at: int) -> float | None:
