@@ -184,3 +184,19 @@ def test_what_a_reclaim_freed_is_measured_of_the_whole_tree() -> None:
     (row,) = watched.snapshot(commands=ledger).interventions
     assert (row.before, row.after_10s, row.freed_bytes) == (100 * MB, 80 * MB, 20 * MB)
     assert (row.claimed, row.duration_s) == (9, 1.0)
+
+
+def test_a_series_is_not_given_credit_for_a_purge_of_another_cause_behind_it() -> None:
+    watched = Watched()
+    watched.begin()
+    for second in range(60):
+        watched.clock.advance_s(1)
+        watched.say("sample", tiers=tiers(recent=(60 if second < 46 else 0) * MB))
+        if second in (38, 40, 42):
+            retain(watched)
+        if second == 45:
+            watched.say("purge.end", tier="recent", cause="engine", freed_bytes=60 * MB)
+    series = shown(watched)[-1]
+    assert (series.why, series.count) == ("retention", 3)
+    assert series.overlaps
+    assert series.freed_bytes is None

@@ -15,9 +15,11 @@ from memwatch.domain.intervention import ExperimentsAround
 from memwatch.domain.units import bytes_text
 from memwatch.runtime.views.deed import Deed
 from memwatch.runtime.views.deed_watch import DeedWatch
+from memwatch.runtime.views.log_deeds import ROUTINE
 from memwatch.runtime.views.ring import Ring
 
 _RUNNING = "running"
+_PURGES = ("purge", "routine")
 _COUNTS_SHARE = 0.2
 """Other purges of a tier that say they freed less than this share of what a purge says it freed
 do not hide it."""
@@ -52,15 +54,16 @@ class AroundDeeds:
     def voids(self, deed: Deed, resource: str) -> bool:
         """Say whether another one changed the resource while this one was measured.
 
-        Of a series of purges by retention all is its own; and such are too small to hide what was
-        done about the process. In one tier all count by what they say they freed.
+        Of a series of purges by retention all such are its own; and they are too small to hide what
+        was done about the process. In one tier all count by what they say they freed.
         """
         when = deed.when
-        if when is None or deed.kind == "routine":
+        if when is None:
             return False
-        first, last = when.done_us - self._spans.before_us, when.done_us + self._spans.early[1]
+        from_us = when.began_us if deed.kind == "routine" else when.done_us
+        first, last = from_us - self._spans.before_us, when.done_us + self._spans.early[1]
         kind, _, tier = resource.partition(":")
-        if _is_of_tier(kind) and deed.kind == "purge" and self._purged(deed, tier, first, last):
+        if _is_of_tier(kind) and deed.kind in _PURGES and self._purged(deed, tier, first, last):
             return True
         return any(
             _is_another(deed, other)
@@ -72,11 +75,13 @@ class AroundDeeds:
     def _purged(self, deed: Deed, tier: str, first: int, last: int) -> bool:
         """Say whether other purges of its tier freed what counts beside its own claim."""
         allowed = _COUNTS_SHARE * (deed.row.claimed or 0)
+        series = deed.kind == "routine"
         others = [
             purge
             for purge in self._ring.state.purges
             if purge.tier == tier
             and purge.lsn != deed.lsn
+            and not (series and purge.cause == ROUTINE)
             and first <= self._ring.axis_of(purge.at) <= last
         ]
         known = [purge.freed_bytes for purge in others if purge.freed_bytes is not None]
@@ -182,7 +187,7 @@ def _is_another(deed: Deed, other: Deed) -> bool:
 
 def _one_tier(deed: Deed, other: Deed, kind: str) -> bool:
     """Say whether two are purges of one tier: there each is held against what it claims."""
-    return _is_of_tier(kind) and deed.kind == other.kind == "purge"
+    return _is_of_tier(kind) and deed.kind in _PURGES and other.kind == "purge"
 
 
 def _is_of_tier(kind: str) -> bool:
