@@ -80,7 +80,7 @@ def test_json_has_stable_names(memwatch: Command, stage: Stage, dead: Path) -> N
 def test_each_drill_is_held_against_what_was_estimated_and_teaches_the_next(
     memwatch: Command, stage: Stage, dead: Path
 ) -> None:
-    estimated = re.compile(r"estimated \S+s \(\S+s–\S+s\), took \S+s: [+−±]\d+ %")
+    estimated = re.compile(r"estimated \S+ \(\S+–\S+\), took \S+s: [+−±]\d+ %")
     for _ in range(3):
         assert estimated.fullmatch(memwatch("drill", str(dead)).stdout.splitlines()[-1])
     result = json.loads(memwatch("drill", str(dead), "--json").stdout)
