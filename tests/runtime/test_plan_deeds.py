@@ -46,6 +46,34 @@ def test_steps_that_run_back_to_back_are_measured_together() -> None:
     assert rows["reclaim"].confounders[0] == "purge recent 1.0s before"
 
 
+def test_a_plan_says_what_the_agent_claims_of_each_step_beside_what_all_of_them_did() -> None:
+    night = Night()
+    night.pass_s(40)
+    at_us = night.clock.wall_us()
+    night.used = 60 * MB
+    told: dict[str, Any] = {"plan": PLAN, "origin": "engine", "asked_us": at_us}
+    parts = [
+        {"name": "garbage", "freed_bytes": 5 * MB, "duration_us": 20_000},
+        {"name": "allocator", "freed_bytes": 30 * MB, "error": "x\x1b[2J"},
+        "no part",
+    ]
+    ledger = (
+        info("checkpoint", id=f"{PLAN}.0", changed_us=at_us, result={"bytes": 9 * MB}, **told),
+        info("purge", id=f"{PLAN}.1", what="purge what is expired", changed_us=at_us,
+             result={"freed_bytes": 1_000, "duration_us": 500}, **told),
+        info("reclaim", id=f"{PLAN}.2", changed_us=at_us, result={"steps": parts}, **told),
+    )  # fmt: skip
+    night.pass_s(15)
+    row = next(row for row in night.rows(commands=ledger) if row.id == PLAN)
+    assert [(one.name, one.freed_bytes, one.duration_s) for one in row.stages] == [
+        ("purge what is expired", 1_000, 0.0005),
+        ("garbage", 5 * MB, 0.02),
+        ("allocator", 30 * MB, None),
+    ]
+    assert "\x1b" not in row.stages[2].error
+    assert (row.freed_bytes, row.claimed) == (40 * MB, None), "the measured total is no sum of them"
+
+
 def test_a_plan_behind_another_one_cannot_be_told_from_it() -> None:
     night = Night()
     night.pass_s(40)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from memwatch.analytics.efficacy.confounders import MOST, of_effects, of_usage
 from memwatch.analytics.efficacy.effect import EffectWatch, When
 from memwatch.analytics.efficacy.window import Reading, Spans
-from memwatch.domain.intervention import ExperimentsAround, Intervention, ResourceEffect
+from memwatch.domain.intervention import ExperimentsAround, Intervention, ResourceEffect, Verdict
 from memwatch.runtime.views.deed import Deed
 
 Stage = Literal["", "10s", "10min", "settled"]
@@ -31,7 +31,9 @@ class DeedWatch:
 
     def __init__(self, deed: Deed, spans: Spans, used_bytes: float) -> None:
         self.deed = deed
-        verdict = "pending" if deed.when else _without_effect(deed.row.state)
+        verdict: Verdict = "pending" if deed.when else _without_effect(deed.row.state)
+        if deed.kind == "checkpoint":
+            verdict = _saved(deed.row.state)
         self.row: Intervention = replace(deed.row, verdict=verdict)
         self.others: list[str] = []
         """What else happened meanwhile."""
@@ -116,7 +118,7 @@ class DeedWatch:
         first, watch = effects[0], self.watches[0]
         return replace(
             row,
-            verdict=first.verdict,
+            verdict=_saved(row.state) if self.deed.kind == "checkpoint" else first.verdict,
             effects=effects,
             pause_s=self._pause_s,
             experiments=self.experiments,
@@ -160,6 +162,11 @@ class DeedWatch:
             return False
         watch = next(one for one in self.watches if one.resource == about.resource)
         return abs(claimed - about.freed) > max(_DIFFERS_SHARE * abs(claimed), watch.least or 0.0)
+
+
+def _saved(state: str) -> Verdict:
+    """Return the verdict of a checkpoint, whose purpose is that it is there: it frees nothing."""
+    return "effective" if state == "done" else "none"
 
 
 def _without_effect(state: str) -> Literal["pending", "unmeasured"]:

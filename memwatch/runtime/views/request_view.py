@@ -7,27 +7,25 @@ ledger knows; when the agent took it and when it was done its log knows better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memwatch.actuators.inert_result import inert_result
 from memwatch.analytics.deed_fold import Asked
 from memwatch.analytics.efficacy.effect import When
 from memwatch.domain.command import AGENT_STATES, FINAL_STATES, CommandInfo
-from memwatch.domain.intervention import Intervention, Stage
+from memwatch.domain.intervention import Intervention
 from memwatch.domain.operations import HOLDS, JOBS
-from memwatch.domain.record import figure, whole
-from memwatch.domain.text import inert
+from memwatch.domain.record import whole
 from memwatch.runtime.views.deed import WHOLE, Deed, of_tier
 from memwatch.runtime.views.log_deeds import saved_tokens
-from memwatch.runtime.views.plan_deeds import plan_deed
+from memwatch.runtime.views.plan_deeds import plan_deed, stages_of
 from memwatch.runtime.views.ring import Ring
 
 _TOLD_BY_LOG = frozenset({"purge", "checkpoint"})
 _NOT_ABOUT_MEMORY = frozenset({"note", "leak"})
 _FREEING = frozenset({"reclaim", "abort_experiment", "end_run"})
 _PAUSING = frozenset({*HOLDS, "abort_experiment"})
-_STAGES = 12
 
 
 class RequestDeeds:
@@ -82,7 +80,7 @@ class RequestDeeds:
                 asked_at_us=info.asked_us,
                 done_at_us=done_us,
                 duration_s=_took_s(info, when) if ended else None,
-                stages=_stages(info.result),
+                stages=stages_of(info.result),
                 claimed=self._claimed(info, asked),
             ),
             when=when,
@@ -170,18 +168,3 @@ def _acts_on(op: str, resources: tuple[str, ...]) -> frozenset[str]:
     if op == "compact":
         return frozenset(resources) - frozenset(WHOLE)
     return frozenset(resources) if op in _FREEING or op == "retain" else frozenset()
-
-
-def _stages(result: Mapping[str, Any]) -> tuple[Stage, ...]:
-    """Return the parts that the agent measured apart; members of a wrong type are left out."""
-    steps = result.get("steps")
-    return tuple(
-        Stage(
-            name=inert(str(step.get("name", "?")), 40),
-            freed_bytes=whole(step.get("freed_bytes")),
-            duration_s=None if (us := figure(step.get("duration_us"))) is None else us / 1e6,
-            error=inert(str(step.get("error", "")), 80),
-        )
-        for step in (steps[:_STAGES] if isinstance(steps, list) else [])
-        if isinstance(step, dict)
-    )
