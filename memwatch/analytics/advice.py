@@ -21,14 +21,15 @@ from memwatch.domain.intervention import Advice, Intervention, ResourceEffect
 from memwatch.domain.level import Level
 from memwatch.domain.recovery import Recovery
 from memwatch.domain.snapshot import Limits, Resource
-from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.units import bytes_text, counted, duration_text, share_text, times_text
 from memwatch.domain.wording import request_text
 
 MOST = 4
 _SOON_S = 3600.0
 _FAILED: Final = frozenset({"none", "worse"})
 _MEASURED: Final = _FAILED | {"effective"}
-_FREES: Final = frozenset({"purge", "reclaim", "compact", "abort_experiment"})
+_ABORT: Final = "abort_experiment"
+_FREES: Final = frozenset({"purge", "reclaim", "compact", _ABORT})
 _TWICE, _THRICE = 2, 3
 _TIME_SHARE = 0.05
 """Share of a run's time in checkpoints over which a slower cadence is worth a word."""
@@ -84,7 +85,7 @@ def kinds_of(known: Sequence[Intervention]) -> dict[Kind, list[Intervention]]:
     """Return interventions by deed, in their order."""
     found: dict[Kind, list[Intervention]] = {}
     for it in known:
-        found.setdefault(Kind(it.action, it.tier, it.how), []).append(it)
+        found.setdefault(Kind(it.action.replace("-", "_"), it.tier, it.how), []).append(it)
     return found
 
 
@@ -110,11 +111,7 @@ def _teaches(it: Intervention) -> bool:
 
 def _meant_to_free(kind: Kind) -> bool:
     """Whether it is memory that a deed is for: a checkpoint frees nothing, and should not."""
-    return kind.action.partition(" ")[0] in _FREES or kind.action == "pause"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return kind.action in _FREES or kind.action == "pause"
 
 
 # -- what to do ------------------------------------------------------------------------------
@@ -132,7 +129,8 @@ def _cheapest(
     enough = [one for one in offers if one.freed >= need]
     under = f"under {share_text(share)}"
     if enough:
-        best = min(enough, key=lambda one: (one.cost_s, -one.freed))
+        # What an abort throws away is not in its time: it is named where nothing else is enough.
+        best = min(enough, key=lambda one: (one.kind.action == _ABORT, one.cost_s, -one.freed))
         text = (
             f"{best.kind.text}: ~{bytes_text(best.freed)} in {duration_text(best.cost_s)} "
             f"({best.times}), the cheapest that brings memory {under}"
@@ -178,7 +176,7 @@ def _offer(kind: Kind, of: Sequence[Intervention]) -> _Offer | None:
     if not freed or median(size for _, size in freed) <= 0:
         return None
     cost_s = median((it.duration_s or 0.0) + (it.pause_s or 0.0) for it, _ in freed)
-    return _Offer(kind, median(size for _, size in freed), cost_s, _times(len(freed)))
+    return _Offer(kind, median(size for _, size in freed), cost_s, times_text(len(freed)))
 
 
 def _stopped(known: Sequence[Intervention]) -> Iterator[Advice]:
@@ -194,7 +192,7 @@ def _stopped(known: Sequence[Intervention]) -> Iterator[Advice]:
         before = f"it freed ~{bytes_text(median(sizes))}" if sizes else "it worked"
         text = (
             f"{kind.text} stopped working: no effect the last {len(failed)} times, before that "
-            f"{before} ({_times(len(worked))})"
+            f"{before} ({times_text(len(worked))})"
         )
         yield Advice(text=text, kind="stopped")
 
@@ -214,8 +212,8 @@ def _bloat(checkpoints: Checkpoints) -> Iterator[Advice]:
 def _prune(checkpoints: Checkpoints) -> Iterator[Advice]:
     prune = checkpoints.prune
     if prune.count and prune.bytes:
-        noun = "checkpoint" if prune.count == 1 else "checkpoints"
-        text = f"{prune.count} {noun} of {bytes_text(prune.bytes)} could go: {prune.why}"
+        text = f"{counted(prune.count, 'checkpoint')} of {bytes_text(prune.bytes)} could go"
+        text += f": {prune.why}"
         yield Advice(text=text, kind="checkpoint")
 
 
@@ -258,7 +256,7 @@ def _vain_steps(known: Sequence[Intervention], policy: Policy) -> Iterator[Advic
 
 
 def _is_step(it: Intervention, action: Action) -> bool:
-    if action.op not in _FREES or it.action.partition(" ")[0] != action.op:
+    if action.op not in _FREES or it.op != action.op:
         return False
     wanted = {name: action.args[name] for name in ("tier", "how") if name in action.args}
     return all(getattr(it, name) == value for name, value in wanted.items())
@@ -283,7 +281,8 @@ def _short_rebounds(known: Sequence[Intervention], policy: Policy) -> Iterator[A
         value = max(_LEAST_S, median(back) // 10 * 10)
         text = (
             f"memory is back {duration_text(median(back))} after a plan of {level} "
-            f"({_times(len(back))}), and the next may come after {duration_text(rule.cooldown_s)}"
+            f"({times_text(len(back))}), and the next may come after "
+            f"{duration_text(rule.cooldown_s)}"
         )
         yield Advice(text=text, kind="policy", set=f"levels.{level}.cooldown_s={value:g}")
 

@@ -23,7 +23,7 @@ from memwatch.domain.snapshot import (
     RunInfo,
     Word,
 )
-from memwatch.domain.units import arrival_text, bytes_text, duration_text, share_text
+from memwatch.domain.units import arrival_text, bytes_text, counted, duration_text, share_text
 
 LEVEL_WORDS: dict[Level, Word] = {
     "normal": "ok",
@@ -169,7 +169,7 @@ def missing_text(checkpoints: Checkpoints) -> str:
     if full or checkpoints.last_recoverable_full is None:
         return f"full is {how}"
     count = len(checkpoints.missing)
-    return f"{count} increment{'' if count == 1 else 's'} {how}"
+    return f"{counted(count, 'increment')} {how}"
 
 
 def due_text(checkpoints: Checkpoints) -> str:

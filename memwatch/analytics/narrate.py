@@ -15,7 +15,7 @@ from memwatch.analytics.narrate_guard import Told
 from memwatch.domain.record import Fault, Record, figure
 from memwatch.domain.snapshot import Event, Severity
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import bytes_text, counted, duration_text
 
 SILENT = frozenset(
     {
@@ -79,8 +79,8 @@ def _run_begin(record: Record) -> Told:
 def _recovery(record: Record) -> Told:
     deltas, records = record.number("deltas"), record.number("records")
     parts = [inert(record.text("full"), 40) or "no full checkpoint"]
-    parts += [f"{deltas} delta{'' if deltas == 1 else 's'}"] if deltas else []
-    parts += [f"{records} record{'' if records == 1 else 's'}"] if records else []
+    parts += [counted(deltas, "delta")] if deltas else []
+    parts += [counted(records, "record")] if records else []
     text = f"state recovered from {', '.join(parts)}"
     took = record.number("duration_us")
     if took is not None:

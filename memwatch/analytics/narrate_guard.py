@@ -12,7 +12,7 @@ from memwatch.domain.level import ACTING
 from memwatch.domain.record import Record, figure
 from memwatch.domain.snapshot import Severity
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, percent_text
+from memwatch.domain.units import bytes_text, change_text, duration_text, estimate_text
 
 Told = tuple[str, str, Severity]
 """Kind, text and severity of an event."""
@@ -199,8 +199,8 @@ def _restart(record: Record) -> Told | None:
     span = estimate if isinstance(estimate, dict) else {}
     low, likely, high = (figure(span.get(name)) for name in ("low", "likely", "high"))
     if low is not None and likely is not None and high is not None and likely > 0:
-        text += f", estimated {duration_text(likely)} ({duration_text(low)}–{duration_text(high)})"
-        text += f": {percent_text(total_s / likely - 1)}"
+        text += f", estimated {estimate_text(low, likely, high)}"
+        text += f": {change_text(total_s / likely - 1)}"
     return "recovery", text, "error" if record.members.get("lossy") is True else "notice"
 
 

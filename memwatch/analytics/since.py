@@ -16,7 +16,7 @@ from memwatch.domain.control import SinceLeft
 from memwatch.domain.level import LEVELS, Level, rank
 from memwatch.domain.record import Fault, Record, figure
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text
+from memwatch.domain.units import bytes_text, counted
 
 _KEPT_STATUSES = 16
 _ROUTINE = "retention"
@@ -226,29 +226,28 @@ def _lines(tally: Tally) -> tuple[str, ...]:
     """Return what happened, most important first; one line when nothing did."""
     again = tally.guards - tally.first
     lines = (
-        _counted(tally.lost, "loss", "losses", " of records: see the log") if tally.lost else "",
-        f"the agent began {_counted(tally.starts, 'time', 'times')}" if tally.starts else "",
-        f"the guard began again {_counted(again, 'time', 'times')}" if again > 0 else "",
+        f"{counted(tally.lost, 'loss', 'losses')} of records: see the log" if tally.lost else "",
+        f"the agent began {counted(tally.starts, 'time')}" if tally.starts else "",
+        f"the guard began again {counted(again, 'time')}" if again > 0 else "",
         _broken_line(tally),
         _level_line(tally),
         _experiment_line(tally),
         _upkeep_line(tally),
-        _counted(tally.alerts, "alert", "alerts") if tally.alerts else "",
+        counted(tally.alerts, "alert") if tally.alerts else "",
     )
     return tuple(line for line in lines if line) or ("nothing of note happened",)
 
 
 def _broken_line(tally: Tally) -> str:
-    left = _counted(tally.broken, "checkpoint", "checkpoints", " left incomplete")
-    return left if tally.broken else ""
+    return f"{counted(tally.broken, 'checkpoint')} left incomplete" if tally.broken else ""
 
 
 def _level_line(tally: Tally) -> str:
     parts = [
         f"{level} {tally.levels[level]}×" for level in reversed(LEVELS) if level in tally.levels
     ]
-    parts += [_counted(tally.plans, "plan", "plans")] if tally.plans else []
-    parts += [f"held {_counted(tally.holds, 'time', 'times')}"] if tally.holds else []
+    parts += [counted(tally.plans, "plan")] if tally.plans else []
+    parts += [f"held {counted(tally.holds, 'time')}"] if tally.holds else []
     return ", ".join(parts)
 
 
@@ -257,7 +256,7 @@ def _experiment_line(tally: Tally) -> str:
     if not count:
         return ""
     most = sorted(tally.experiments.items(), key=lambda it: (-it[1], it[0]))[:4]
-    line = _counted(count, "experiment", "experiments")
+    line = counted(count, "experiment")
     line += f" ({', '.join(f'{number} {status}' for status, number in most)})"
     return line + (f", best {tally.best}" if tally.best else "")
 
@@ -265,12 +264,8 @@ def _experiment_line(tally: Tally) -> str:
 def _upkeep_line(tally: Tally) -> str:
     parts = []
     if tally.checkpoints:
-        parts.append(_counted(tally.checkpoints, "checkpoint", "checkpoints"))
+        parts.append(counted(tally.checkpoints, "checkpoint"))
     if tally.purges:
         freed = f" freed {bytes_text(tally.freed_bytes)}" if tally.freed_bytes else ""
-        parts.append(_counted(tally.purges, "purge", "purges") + freed)
+        parts.append(counted(tally.purges, "purge") + freed)
     return ", ".join(parts)
-
-
-def _counted(count: int, one: str, many: str, more: str = "") -> str:
-    return f"{count} {one if count == 1 else many}{more}"

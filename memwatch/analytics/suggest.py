@@ -14,7 +14,7 @@ from memwatch.domain.intervention import Intervention
 from memwatch.domain.level import rank
 from memwatch.domain.recovery import RecoveryBudget
 from memwatch.domain.snapshot import PAST, Resource, Snapshot, Tier
-from memwatch.domain.units import bytes_text, duration_text, local_time_text
+from memwatch.domain.units import bytes_text, duration_text, local_time_text, times_text
 
 SOON_S = 3600.0
 """A limit that is reached earlier than this calls for a suggestion at a normal level as well."""
@@ -98,7 +98,7 @@ def _gains(
     return [
         it
         for it in interventions
-        if it.action.partition(" ")[0] == op
+        if it.op == op
         and it.tier == tier
         and it.count == 1
         and it.freed_bytes is not None
@@ -108,8 +108,7 @@ def _gains(
 
 def _basis(gains: list[Intervention]) -> str:
     newest_us = max(it.done_at_us or it.asked_at_us for it in gains)
-    times = "once" if len(gains) == 1 else f"{len(gains)} times"
-    return f"measured {times}, last {local_time_text(newest_us, '%H:%M')}"
+    return f"measured {times_text(len(gains))}, last {local_time_text(newest_us, '%H:%M')}"
 
 
 def _measured(tier: str, gain: float, gains: list[Intervention]) -> Suggestion:

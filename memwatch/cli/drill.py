@@ -22,7 +22,7 @@ from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError, UsageError
 from memwatch.domain.recovery import PastRecovery, Recovery
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, percent_text
+from memwatch.domain.units import bytes_text, change_text, counted, duration_text, estimate_text
 from memwatch.host.lock import LockHeldError
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.host_file import HostFile
@@ -132,10 +132,10 @@ def _lines(result: Result, done: PastRecovery) -> list[str]:
     what = {
         "start": "its process, until it begins",
         "load": inert(full, 40) if full else "no full checkpoint: the log alone",
-        "blobs": _count(terms["blobs"].records, "persisted value"),
-        "read": f"{_count(deltas, 'increment')}, {_count(count, 'record')} of the log",
-        "replay": _count(terms["replay"].records, "record"),
-        "decode": f"{_count(result['values'], 'value')}, not in the total: done as they are used",
+        "blobs": counted(terms["blobs"].records, "persisted value"),
+        "read": f"{counted(deltas, 'increment')}, {counted(count, 'record')} of the log",
+        "replay": counted(terms["replay"].records, "record"),
+        "decode": f"{counted(result['values'], 'value')}, not in the total: done as they are used",
     }
     rows = [
         (name, terms[name].seconds, terms[name].bytes, text)
@@ -158,10 +158,8 @@ def _lines(result: Result, done: PastRecovery) -> list[str]:
 def _comparison(done: PastRecovery) -> Iterator[str]:
     span, error = done.estimate, done.error_share
     if span is not None and error is not None:
-        low, likely, high, took = map(
-            duration_text, (span.low, span.likely, span.high, done.total_s)
-        )
-        yield f"estimated {likely} ({low}–{high}), took {took}: {percent_text(error)}"
+        text = f"estimated {estimate_text(span.low, span.likely, span.high)}"
+        yield f"{text}, took {duration_text(done.total_s)}: {change_text(error)}"
 
 
 def _state(result: Result) -> str:
@@ -181,7 +179,3 @@ def _lost(result: Result) -> str:
     elif damaged:
         told += f"; {len(damaged)} damaged: {inert(damaged[0], 200)}"
     return told
-
-
-def _count(count: int, of: str) -> str:
-    return f"{count} {of}{'' if count == 1 else 's'}"

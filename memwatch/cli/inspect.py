@@ -11,7 +11,7 @@ from memwatch.cli.inspect_store import is_fine, make_store_report, store_lines
 from memwatch.domain.checkpoints import StoreLook
 from memwatch.domain.record import Fault
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, local_time_text
+from memwatch.domain.units import bytes_text, counted, duration_text, local_time_text
 from memwatch.ingest.open_run import open_run
 from memwatch.runtime.runs.one_look import Look
 from memwatch.runtime.runs.target import resolve
@@ -122,7 +122,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     span = duration_text((last - began) / 1e6) if began and last else "–"
     lines = [
         f"run {inert(report['run_id'], 60)}, {inert(report['agent'], 40)}, {report['state']}",
-        f"{_number(report['records'], 'record')} in {_number(report['segments'], 'segment')}, "
+        f"{counted(report['records'], 'record')} in {counted(report['segments'], 'segment')}, "
         f"{bytes_text(report['log_bytes'])}, {_starts(report)}over {span}"
         + (f", until {_clock(last)}" if last else ""),
         f"experiments: {_counts(report['experiments'])}; steps: {report['steps']}",
@@ -132,44 +132,40 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"entries {bytes_text(tier['bytes']):>6}"
         for name, tier in report["tiers"].items()
     ]
-    counted = dict(report["checkpoint_counts"])
+    saved = dict(report["checkpoint_counts"])
     if report["incomplete_checkpoints"]:
-        counted["incomplete"] = len(report["incomplete_checkpoints"])
-    lines.append(f"checkpoints: {_counts(counted)}; purges: {report['purges']}")
+        saved["incomplete"] = len(report["incomplete_checkpoints"])
+    lines.append(f"checkpoints: {_counts(saved)}; purges: {report['purges']}")
     if report["torn_bytes"]:
         lines.append(f"the last line is not complete yet: {report['torn_bytes']} bytes")
     if report["unknown_kinds"]:
-        unknown = _number(report["unknown_kinds"], "record")
+        unknown = counted(report["unknown_kinds"], "record")
         lines.append(f"{unknown} of a kind that this version does not know")
     return lines + _damage(report)
 
 
 def _starts(report: dict[str, Any]) -> str:
     """Return how often the agent started, as far as the log reaches back; nothing for never."""
-    return f"{_number(report['starts'], 'start')}, " if report["starts"] else ""
+    return f"{counted(report['starts'], 'start')}, " if report["starts"] else ""
 
 
 def _damage(report: dict[str, Any]) -> list[str]:
     """Return what is wrong; what the agent itself dropped is said, and is no damage."""
     lines = [
-        f"{_number(fault['missing'], 'older record')} dropped by the agent, behind a checkpoint"
+        f"{counted(fault['missing'], 'older record')} dropped by the agent, behind a checkpoint"
         for fault in report["faults"]
         if fault["kind"] == "pruned"
     ]
     wrong = [fault for fault in report["faults"] if fault["kind"] != "pruned"]
     if not wrong:
         return [*lines, "no damage"]
-    damaged, gaps = _number(report["damaged"], "damaged place"), _number(report["gaps"], "gap")
+    damaged, gaps = counted(report["damaged"], "damaged place"), counted(report["gaps"], "gap")
     lines.append(f"{damaged}, {gaps}:")
     for fault in wrong:
         place = f"segment {fault['segment']} offset {fault['offset']}"
         lines.append(f"  {fault['kind']:<9} {place}: {fault['detail']}")
     more = report["faults_in_all"] - len(report["faults"])
     return [*lines, f"  and {more} more"] if more else lines
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -10,12 +10,12 @@ import msgspec
 from memwatch.analytics.checkpoints.store import judge
 from memwatch.domain.checkpoints import Checkpoint, StoreLook
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, local_time_text, share_text
+from memwatch.domain.units import bytes_text, counted, duration_text, local_time_text, share_text
+from memwatch.domain.wording import kind_text, state_text
 
 _BROKEN = frozenset({"incomplete", "damaged"})
 _NEWEST = 12
 _MOST_CHAINS = 8
-_WORDS = {"begun": "being written", "committed": "complete"}
 _KINDS = {"directory": "checkpoint directory", "langgraph": "LangGraph database"}
 
 
@@ -64,7 +64,7 @@ def store_lines(look: StoreLook, report: dict[str, Any]) -> list[str]:
     """Return the report as text: the newest checkpoints first, then figures and advice."""
     writers = ", ".join(map(str, look.writers)) or "nobody"
     lines = [
-        f"{_KINDS[look.source]}: {_number(look.count, 'checkpoint')}, "
+        f"{_KINDS[look.source]}: {counted(look.count, 'checkpoint')}, "
         f"{bytes_text(look.total_bytes)} on disk; open for writing by: {writers}"
     ]
     lines += [_row(one) for one in reversed(look.checkpoints[-_NEWEST:])]
@@ -82,9 +82,9 @@ def _row(one: Checkpoint) -> str:
     known_us = one.committed_us or one.began_us
     when = local_time_text(known_us, "%Y-%m-%d %H:%M:%S") if known_us else "–"
     took = duration_text(one.duration_s) if one.duration_s is not None else "–"
-    kind = "partial" if one.partial else one.kind
+    kind = kind_text(one.kind, partial=one.partial)
     step = "–" if one.step is None else one.step
-    state = _WORDS.get(one.state, one.state)
+    state = state_text(one.state)
     broken = one.state != "committed" and one.reason
     return (
         f"  {inert(one.id, 40):<20} step {step:>5} {kind:<11} {bytes_text(one.bytes):>6} "
@@ -138,7 +138,3 @@ def _verdicts(report: dict[str, Any]) -> list[str]:
     if prune["ids"]:
         lines.append(f"{bytes_text(prune['bytes'])} could go: {prune['why']}")
     return lines
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

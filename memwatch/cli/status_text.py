@@ -7,7 +7,13 @@ from typing import Any
 from memwatch.cli.engine_text import hold_texts, mode_word, plan_text, plan_waits, will_text
 from memwatch.cli.store_text import is_store, store_head, store_rows
 from memwatch.domain.text import inert
-from memwatch.domain.units import arrival_text, bytes_text, duration_text, local_time_text
+from memwatch.domain.units import (
+    arrival_text,
+    bytes_text,
+    duration_text,
+    estimate_text,
+    local_time_text,
+)
 
 Status = dict[str, Any]
 
@@ -75,7 +81,6 @@ def _recovery(status: Status) -> list[str]:
     rto = recovery.get("rto_s")
     if not rto:
         return []
-    low, likely, high = (duration_text(rto[name]) for name in ("low", "likely", "high"))
     fix, lost_s = recovery.get("fix") or "", recovery.get("redo_s")
     over = (recovery.get("budget") or {}).get("over") or ()
     meaning = [*over, *([fix] if fix else [])]
@@ -83,7 +88,7 @@ def _recovery(status: Status) -> list[str]:
         meaning.append(f"would do {duration_text(lost_s)} again")
     if recovery.get("error"):
         meaning.append(f"estimates, {recovery['error']}")
-    figure = f"{likely} ({low}–{high})"
+    figure = estimate_text(rto["low"], rto["likely"], rto["high"])
     words = f"RECOVER {recovery.get('grade') or 'no data':<7} {figure:<16} "
     return [(words + inert("; ".join(meaning), 160)).rstrip()]
 

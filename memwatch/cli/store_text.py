@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, local_time_text
+from memwatch.domain.units import bytes_text, counted, duration_text, local_time_text
+from memwatch.domain.wording import kind_text, state_text
 
 _NEWEST = 8
-_STATES = {"begun": "being written", "committed": "complete"}
 
 
 def is_store(status: dict[str, Any]) -> bool:
@@ -23,7 +23,7 @@ def store_head(status: dict[str, Any]) -> str:
     total = known["stats"]["total_bytes"]
     size = "" if total is None else f", {bytes_text(total)} in all"
     why = inert(status["source"]["watch_why"], 160)
-    count = f"{known['count']} checkpoint{'' if known['count'] == 1 else 's'}"
+    count = counted(known["count"], "checkpoint")
     return f"{path}: {count}{size}" + (f" ({why})" if why else "")
 
 
@@ -35,8 +35,8 @@ def store_rows(status: dict[str, Any]) -> Iterator[str]:
         took = "–" if one["duration_s"] is None else duration_text(one["duration_s"])
         at_us = one["committed_us"] or one["began_us"]
         at = local_time_text(at_us, "%m-%d %H:%M:%S") if at_us else "–"
-        state = _STATES.get(one["state"], one["state"])
+        state = state_text(one["state"])
         done = one["state"] == "committed"
         why = f": {inert(one['reason'], 80)}" if one["reason"] and not done else ""
-        name, kind = inert(one["id"], 28), "partial" if one["partial"] else inert(one["kind"], 11)
+        name, kind = inert(one["id"], 28), kind_text(one["kind"], partial=one["partial"])
         yield f"{name:<28} {kind:<11} {size:>6} {took:>7} {at:>14}  {state}{why}"

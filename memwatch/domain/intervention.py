@@ -112,6 +112,21 @@ class Intervention(Struct, frozen=True, kw_only=True):
     overlaps: bool = False
     """Another purge of the tier falls into what was measured: nothing is said of what it freed."""
 
+    @property
+    def op(self) -> str:
+        """The operation that it is, as agents name it: `checkpoint` of "checkpoint full"."""
+        return self.action.partition(" ")[0].replace("-", "_")
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """It writes state down, and is not meant to free any memory."""
+        return self.op == "checkpoint"
+
+    @property
+    def unit(self) -> Literal["bytes", "tokens"]:
+        """Unit of what it is about."""
+        return self.effects[0].unit if self.effects else "bytes"
+
 
 class Advice(Struct, frozen=True, kw_only=True):
     """What past interventions and recoveries teach: what to do, or which value to change."""

@@ -51,10 +51,68 @@ def _long_duration(seconds: int) -> str:
     return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
 
 
-def percent_text(share: float) -> str:
+NOTICED_S = 0.01
+"""A shorter time is none that a person would notice."""
+
+
+def brief_text(seconds: float) -> str:
+    """Return a duration; one that nobody would notice has no digits that change all the while.
+
+    >>> [brief_text(s) for s in (0.0, 0.0042, 0.02, 74)]
+    ['<10ms', '<10ms', '0.02s', '1m14s']
+    """
+    return "<10ms" if seconds < NOTICED_S else duration_text(seconds)
+
+
+def span_text(low_s: float, high_s: float) -> str:
+    """Return a range of durations, with the unit once where both have it.
+
+    >>> [span_text(18, 26), span_text(0.25, 3.1), span_text(58, 75), span_text(2, 2)]
+    ['18–26s', '0.25–3.1s', '58s–1m15s', '2.0s']
+    >>> [span_text(0.004, 0.02), span_text(0.001, 0.002)]
+    ['0–0.02s', '<10ms']
+    """
+    low, high = brief_text(low_s), brief_text(high_s)
+    if low == high:
+        return low
+    if low_s < NOTICED_S:
+        return f"0–{high}"
+    same = all(text.endswith("s") and text[:-1].replace(".", "").isdigit() for text in (low, high))
+    return f"{low.removesuffix('s') if same else low}–{high}"
+
+
+def estimate_text(low_s: float, likely_s: float, high_s: float) -> str:
+    """Return a duration that is not known for sure.
+
+    >>> estimate_text(18, 21, 26), estimate_text(0.001, 0.002, 0.004)
+    ('21s (18–26s)', '<10ms')
+    """
+    likely = brief_text(likely_s)
+    return likely if high_s < NOTICED_S else f"{likely} ({span_text(low_s, high_s)})"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "plan"), counted(3, "plan"), counted(3, "loss", "losses")
+    ('1 plan', '3 plans', '3 losses')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def times_text(count: int) -> str:
+    """Return how often something was.
+
+    >>> times_text(1), times_text(3)
+    ('once', '3 times')
+    """
+    return "once" if count == 1 else f"{count} times"
+
+
+def change_text(share: float) -> str:
     """Return by how much something is more or less, in whole percent and with its sign.
 
-    >>> [percent_text(share) for share in (0.094, -0.08, 0.001, 1.5)]
+    >>> [change_text(share) for share in (0.094, -0.08, 0.001, 1.5)]
     ['+9 %', '−8 %', '±0 %', '+150 %']
     """
     percent = round(share * 100)

@@ -80,36 +80,6 @@ def age_text(seconds: float | None) -> str:
     return f"{max(int(seconds), 0)}s" if seconds < 10 else duration_text(float(int(seconds)))
 
 
-def span_text(low_s: float, high_s: float) -> str:
-    """Return a range of durations, with the unit once where both have it.
-
-    >>> [span_text(18, 26), span_text(0.25, 3.1), span_text(58, 75), span_text(2, 2)]
-    ['18–26s', '0.25–3.1s', '58s–1m15s', '2.0s']
-    >>> [span_text(0.004, 0.02), span_text(0.001, 0.002)]
-    ['0–0.02s', '<10ms']
-    """
-    low, high = brief_text(low_s), brief_text(high_s)
-    if low == high:
-        return low
-    if low_s < NOTICED_S:
-        return f"0–{high}"
-    same = all(text.endswith("s") and text[:-1].replace(".", "").isdigit() for text in (low, high))
-    return f"{low.removesuffix('s') if same else low}–{high}"
-
-
-NOTICED_S = 0.01
-"""A shorter time is none that a person would notice."""
-
-
-def brief_text(seconds: float) -> str:
-    """Return a duration; one that nobody would notice has no digits that change all the while.
-
-    >>> [brief_text(s) for s in (0.0, 0.0042, 0.02, 74)]
-    ['<10ms', '<10ms', '0.02s', '1m14s']
-    """
-    return "<10ms" if seconds < NOTICED_S else duration_text(seconds)
-
-
 def rough_text(seconds: float | None) -> str:
     """Return a long time in one unit: how long ago, how long something held.
 

@@ -81,6 +81,14 @@ def test_the_cheapest_deed_that_is_enough_is_named_with_its_medians() -> None:
     )
 
 
+def test_an_abort_is_named_only_where_nothing_that_keeps_the_work_is_enough() -> None:
+    abort = done("abort-experiment", 600, 0.1)
+    (found,) = advice(abort, done("reclaim", 500, 9.0), memory=WARN)
+    assert found.text.startswith("give memory back: ~500M in 9.0s (once)")
+    (found,) = advice(abort, done("reclaim", 100, 9.0), memory=WARN)
+    assert found.text.startswith("abort the experiment: ~600M in 0.10s (once)")
+
+
 @pytest.mark.parametrize(
     "one",
     [

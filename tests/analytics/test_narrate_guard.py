@@ -137,7 +137,7 @@ NAMES = st.sampled_from(
             {"total_s": 4.2, "estimate": {"low": 3.1, "likely": 4.9, "high": 6}},
             (
                 "recovery",
-                "back 4.2s after its process began, estimated 4.9s (3.1s–6.0s): −14 %",
+                "back 4.2s after its process began, estimated 4.9s (3.1–6.0s): −14 %",
                 "notice",
             ),
         ),

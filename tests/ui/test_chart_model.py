@@ -140,7 +140,7 @@ DONE: tuple[tuple[int, str, Verdict], ...] = (
     (4, "purge", "effective"),
     (6, "reclaim", "worse"),
     (8, "compact", "effective"),
-    (9, "abort_experiment", "unmeasured"),
+    (9, "abort-experiment", "unmeasured"),
     (10, "restart", "effective"),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from memwatch.domain.recovery import PastRecovery
-from memwatch.domain.units import percent_text
+from memwatch.domain.units import change_text
 
 _SHOWN = 5
 
@@ -20,7 +20,7 @@ def error_text(past: Iterable[PastRecovery]) -> str:
     errors = list(islice((error for error in known if error is not None), _SHOWN))
     if not errors:
         return ""
-    low, high = percent_text(min(errors)), percent_text(max(errors))
+    low, high = change_text(min(errors)), change_text(max(errors))
     if len(errors) == 1:
         return f"last: {low}"
     return f"last {len(errors)}: {low.removesuffix(' %')} … {high}"

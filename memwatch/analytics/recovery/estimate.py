@@ -26,7 +26,7 @@ from memwatch.domain.recovery import (
     Span,
     TermName,
 )
-from memwatch.domain.units import duration_text
+from memwatch.domain.units import counted, duration_text
 
 _ASSUMED: Final = log(2)
 """Half a range is a factor, as a logarithm: twice, and half of it, where nothing was measured."""
@@ -122,7 +122,7 @@ def _start(costs: Costs, now_us: int) -> RecoveryTerm:
         return _term("start", _Ranged(ASSUMED_START_S, _ASSUMED), "assumed", None, how)
     weighted = [(log(one.seconds), 0.7**rank) for rank, one in enumerate(seen)]
     ranged = _range(weighted, exp(_median(weighted)), _TICK_S)
-    how = f"{_count(len(seen), 'start')} of this agent"
+    how = f"{counted(len(seen), 'start')} of this agent"
     return _term("start", ranged, "measured", _age_s(seen[0], now_us), how)
 
 
@@ -214,7 +214,7 @@ def _how(known: Sequence[Ratio]) -> str:
     whose = "of this run" if own else "of other runs on this machine"
     samples = own or [one.sample for one in known]
     counts = {kind: sum(one.kind == kind for one in samples) for kind in ("drill", "restart")}
-    words = [_count(count, kind) for kind, count in counts.items() if count]
+    words = [counted(count, kind) for kind, count in counts.items() if count]
     return f"{' and '.join(words)} {whose}"
 
 
@@ -228,10 +228,6 @@ def _rate_words(name: LearntTerm, likely: float, size: int, records: int) -> str
 
 def _disk_words(disk: DiskRate | None) -> str:
     return " but for the disk, which was measured" if disk and disk.read_bytes_per_s else ""
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _age_s(seen: StartSeen, now_us: int) -> float:

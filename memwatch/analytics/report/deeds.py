@@ -94,8 +94,8 @@ def deed_rows(deeds: Sequence[Intervention]) -> tuple[DeedRow, ...]:
 
 def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
     measured = [one for one in of if one.verdict in ("effective", "none", "worse")]
-    memory = _memory(measured, always=what.startswith("checkpoint"))
-    if what.startswith("checkpoint"):  # it is not there to free anything
+    memory = _memory(measured, always=of[0].is_checkpoint)
+    if of[0].is_checkpoint:  # it is not there to free anything
         measured = []
     verdicts = Counter(one.verdict for one in measured)
     freed = [
@@ -119,7 +119,7 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
         effective=verdicts["effective"],
         without_effect=verdicts["none"],
         worse=verdicts["worse"],
-        not_measured=0 if what.startswith("checkpoint") else len(of) - len(measured),
+        not_measured=0 if of[0].is_checkpoint else len(of) - len(measured),
         resource=inert(resources.pop(), 40) if len(resources) == 1 else "",
         freed_bytes=sum(freed) if freed else None,
         freed_median=median(freed) if freed else None,
@@ -138,7 +138,7 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
 
 
 def _tokens(one: Intervention) -> bool:
-    return bool(one.effects) and one.effects[0].unit == "tokens"
+    return one.unit == "tokens"
 
 
 def _memory(of: Sequence[Intervention], *, always: bool) -> float | None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from memwatch.analytics.report.lines_recovery import checkpoints_line, lost_line, recovery_line
-from memwatch.analytics.report.model import DeedRow, Line, PlanRow, Report, Stay
-from memwatch.analytics.report.words import counted, when_text
-from memwatch.domain.units import bytes_text, duration_text, local_time_text, share_text
+from memwatch.analytics.report.model import DeedRow, Line, PlanRow, Report
+from memwatch.analytics.report.words import when_text
+from memwatch.domain.units import (
+    bytes_text,
+    counted,
+    duration_text,
+    local_time_text,
+    share_text,
+    times_text,
+)
 
 _HELD_WORDS = {"paused": "paused", "read_only": "read-only", "draining": "waiting to pause"}
 _MODES = {
@@ -110,7 +117,9 @@ def _levels(report: Report) -> str:
     high = [stay for stay in report.levels if stay.name != "normal"]
     if not high:
         return "Never over warn."
-    told = ", ".join(f"{stay.name} {duration_text(stay.seconds)} ({_times(stay)})" for stay in high)
+    told = ", ".join(
+        f"{stay.name} {duration_text(stay.seconds)} ({times_text(stay.times)})" for stay in high
+    )
     never = [
         name for name in ("hard", "emergency", "intervene") if all(s.name != name for s in high)
     ]
@@ -120,10 +129,6 @@ def _levels(report: Report) -> str:
 
 def _or(names: list[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _times(stay: Stay) -> str:
-    return "once" if stay.times == 1 else f"{stay.times} times"
 
 
 def _guard(report: Report) -> str:

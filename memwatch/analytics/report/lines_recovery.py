@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memwatch.analytics.report.agent_fold import DIED
 from memwatch.analytics.report.model import Report, Start
-from memwatch.analytics.report.words import counted, span_text, when_text
-from memwatch.domain.units import bytes_text, duration_text, percent_text
+from memwatch.analytics.report.words import range_text, when_text
+from memwatch.domain.units import bytes_text, change_text, counted, duration_text, times_text
 
 _FEW = 3
 
@@ -40,7 +40,7 @@ def recovery_line(report: Report) -> str:
     if rto is None:
         text = "No estimate: no checkpoint that a recovery could start from was seen"
     else:
-        back = span_text(rto)
+        back = range_text(rto)
         grade = f", {report.grade}" if report.grade else ""
         text = f"Back in {back}{grade}, {'from where it ended' if over else 'as of now'}"
     worst = max(report.estimates, key=lambda one: one.rto_s.likely, default=None)
@@ -50,7 +50,7 @@ def recovery_line(report: Report) -> str:
         )
     errors = [one.error_share for one in report.recoveries if one.error_share is not None]
     if errors:
-        low, high = map(percent_text, (min(errors), max(errors)))
+        low, high = map(change_text, (min(errors), max(errors)))
         span = low if len(errors) == 1 else f"{low} … {high}"
         text += f"; {counted(len(errors), 'recovery', 'recoveries')}: {span} against the estimate"
     else:
@@ -79,7 +79,7 @@ def lost_line(report: Report) -> str:
     text = ""
     if deaths:
         redo_s = sum(one.redo_s or 0.0 for one in deaths)
-        text = f"The process died {_count_times(len(deaths))} ({_deaths(report)})"
+        text = f"The process died {times_text(len(deaths))} ({_deaths(report)})"
         text += f": {duration_text(redo_s)} of unfinished experiments to do again" if redo_s else ""
         text += f"; {_cost(report, deaths)}"
     elif report.span.agent_s:
@@ -87,7 +87,7 @@ def lost_line(report: Report) -> str:
     else:
         text = "Not known: there is no log"
     if again:
-        text += f"; it was stopped and started again {_count_times(len(again))}"
+        text += f"; it was stopped and started again {times_text(len(again))}"
     damage = {
         kind: number for kind, number in report.damage.items() if kind not in ("torn", "pruned")
     }
@@ -122,7 +122,3 @@ def _deaths(report: Report) -> str:
     deaths = [one for one in report.starts if one.what.startswith(DIED)]
     told = [when_text(one.t_us, report) for one in deaths[:_FEW]]
     return ", ".join(told) + (", …" if len(deaths) > _FEW else "")
-
-
-def _count_times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

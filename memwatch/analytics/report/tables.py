@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 
 from memwatch.analytics.report.escape import NONE, escaped, inline, table
 from memwatch.analytics.report.model import DeedRow, Figures, Report
-from memwatch.analytics.report.words import counted, span_text, when_text
+from memwatch.analytics.report.words import range_text, when_text
 from memwatch.domain.text import inert
 from memwatch.domain.units import (
     bytes_text,
+    change_text,
+    counted,
     duration_text,
     local_time_text,
-    percent_text,
     share_text,
 )
+from memwatch.domain.wording import kind_text, state_text
 
 _ROWS = 30
 _LEAST_PAUSE_S = 0.1
@@ -250,8 +252,8 @@ def _store(report: Report) -> list[str]:
     rows = [
         (
             escaped(one.id),
-            escaped(one.kind),
-            one.state,
+            escaped(kind_text(one.kind, partial=one.partial)),
+            state_text(one.state),
             bytes_text(one.bytes),
             duration_text(one.duration_s),
             local_time_text(one.committed_us or one.began_us, "%d %b %H:%M:%S"),
@@ -268,7 +270,7 @@ def _recovery(report: Report) -> list[str]:
         (
             one.t_us,
             "estimate",
-            span_text(one.rto_s),
+            range_text(one.rto_s),
             one.grade or NONE,
             NONE,
         )
@@ -278,7 +280,7 @@ def _recovery(report: Report) -> list[str]:
         error = (
             NONE
             if done.error_share is None
-            else f"{percent_text(done.error_share)} against the estimate"
+            else f"{change_text(done.error_share)} against the estimate"
         )
         proof = {True: "state proved", False: "STATE DIFFERS", None: ""}[done.matches]
         rows.append((done.t_us, done.kind, duration_text(done.total_s), proof or NONE, error))

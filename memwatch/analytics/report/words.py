@@ -1,19 +1,10 @@
-"""Counts, times and ranges in words, the same in lines and tables of a report."""
+"""Times and ranges in words, the same in lines and tables of a report."""
 
 from __future__ import annotations
 
 from memwatch.analytics.report.model import Report
 from memwatch.domain.recovery import Span
-from memwatch.domain.units import duration_text, local_time_text
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "plan"), counted(3, "loss", "losses")
-    ('1 plan', '3 losses')
-    """
-    return f"{count} {one if count == 1 else many or one + 's'}"
+from memwatch.domain.units import estimate_text, local_time_text
 
 
 def when_text(t_us: int, report: Report) -> str:
@@ -25,11 +16,10 @@ def when_text(t_us: int, report: Report) -> str:
     )
 
 
-def span_text(span: Span) -> str:
+def range_text(span: Span) -> str:
     """Return a duration as a range.
 
-    >>> span_text(Span(low=18, likely=21, high=26))
-    '21s (18s–26s)'
+    >>> range_text(Span(low=18, likely=21, high=26))
+    '21s (18–26s)'
     """
-    low, likely, high = map(duration_text, (span.low, span.likely, span.high))
-    return f"{likely} ({low}–{high})"
+    return estimate_text(span.low, span.likely, span.high)

@@ -39,9 +39,8 @@ def deed_marks(interventions: Iterable[Intervention]) -> tuple[DeedMark, ...]:
     """Return the marks of interventions; those that events mark only where they were in vain."""
     marks = []
     for one in interventions:
-        writes = one.action.startswith("checkpoint")
-        in_vain = one.verdict in ("none", "worse") and not writes
-        glyph = GLYPHS.get(one.action, "")
+        in_vain = one.verdict in ("none", "worse") and not one.is_checkpoint
+        glyph = GLYPHS.get(one.op, "")
         if glyph or in_vain:
             marks.append(DeedMark(one.asked_at_us, glyph, in_vain))
     return tuple(marks)

@@ -22,7 +22,6 @@ from memwatch.ui.panels.effect import (
     succeeded,
     then_text,
     took_text,
-    unit_of,
     what_words,
     who_words,
 )
@@ -45,7 +44,7 @@ _COLUMNS = (
     TableColumn("after", 6, needs=78),
     TableColumn("+10min", 6, needs=92),
     TableColumn("freed", FREED_CELLS),
-    TableColumn("then", THEN_CELLS, "left", needs=66),
+    TableColumn("then", THEN_CELLS, "left", needs=62),
     TableColumn("took", 5),
 )
 _NARROW = (TableColumn("when", 5, "left"), *_COLUMNS[1:])
@@ -174,7 +173,7 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
 
 
 def _row(one: Intervention, *, seconds: bool) -> list[Cell]:
-    unit = unit_of(one)
+    unit = one.unit
     return [
         Cell(clock_text(one.asked_at_us, seconds=seconds), "dim"),
         Cell(what_words(one), "" if succeeded(one) else "warn"),

@@ -7,7 +7,7 @@ import re
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.units import bytes_text, counted, duration_text, share_text
 from memwatch.ui.format import age_text, count_text
 from memwatch.ui.line import Line
 from memwatch.ui.panels.table import labelled
@@ -40,8 +40,10 @@ def chain_spans(checkpoints: Checkpoints) -> Line:
     chain = checkpoints.chain
     share = chain.bytes / chain.limit_bytes if chain.limit_bytes else None
     filled = f"{share_text(share)} of {bytes_text(chain.limit_bytes)}"
-    deltas = f"{chain.deltas} delta{'' if chain.deltas == 1 else 's'}, "
-    return [(deltas, ""), (filled, "warn" if share is not None and share > 1 else "")]
+    return [
+        (f"{counted(chain.deltas, 'delta')}, ", ""),
+        (filled, "warn" if share is not None and share > 1 else ""),
+    ]
 
 
 def checkpoint_lines(snapshot: Snapshot) -> list[tuple[int, Line]]:
@@ -96,8 +98,8 @@ def due_spans(checkpoints: Checkpoints) -> Line:
     else:
         parts.append(("no cadence known", "dim"))
     if checkpoints.experiments_since is not None:
-        since = checkpoints.experiments_since
-        parts.append((f", {since} experiment{'' if since == 1 else 's'} since", ""))
+        since = counted(checkpoints.experiments_since, "experiment")
+        parts.append((f", {since} since", ""))
     return parts
 
 

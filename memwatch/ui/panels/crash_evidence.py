@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from memwatch.domain.recovery import PastRecovery, RecoveryTerm
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import duration_text
-from memwatch.ui.format import clock_text, moment_text, rough_text, span_text
+from memwatch.domain.units import change_text, duration_text, estimate_text, span_text
+from memwatch.ui.format import clock_text, moment_text, rough_text
 from memwatch.ui.panels.effect import what_words, who_words
 from memwatch.ui.panels.facts import Fact
 from memwatch.ui.panels.interventions import verdict_words
@@ -96,10 +96,9 @@ def _past(snapshot: Snapshot) -> Iterator[str]:
 def _against(one: PastRecovery) -> str:
     if one.estimate is None:
         return ", nothing was estimated before"
-    error = one.error_share
-    off = "" if error is None else f": {error * 100:+.0f} %"
-    likely, spread = duration_text(one.estimate.likely), one.estimate
-    return f", estimated {likely} ({span_text(spread.low, spread.high)}){off}"
+    span, error = one.estimate, one.error_share
+    off = "" if error is None else f": {change_text(error)}"
+    return f", estimated {estimate_text(span.low, span.likely, span.high)}{off}"
 
 
 def _terms(one: PastRecovery) -> str:

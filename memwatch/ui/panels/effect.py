@@ -10,6 +10,7 @@ from memwatch.ui.format import count_text, rough_text
 from memwatch.ui.panels.table import Cell
 
 _SCREEN = "screen-"
+_SHORT_S = 0.001
 _LONG_S = 600
 """From this time on minutes say enough."""
 FREED_CELLS = 11
@@ -58,11 +59,6 @@ def amount_text(amount: float | None, unit: str) -> str:
     return f"{sign}{count_text(round(abs(amount)))}t"
 
 
-def unit_of(one: Intervention) -> str:
-    """Return the unit of what it is about."""
-    return one.effects[0].unit if one.effects else "bytes"
-
-
 def freed_cell(one: Intervention) -> Cell:
     """Return what was really freed, or the verdict where nothing was."""
     if only_writes(one):
@@ -70,12 +66,12 @@ def freed_cell(one: Intervention) -> Cell:
     if one.overlaps:
         return Cell("overlaps", "dim")
     if one.verdict == "worse" and one.freed_bytes is not None:
-        return Cell(f"worse {amount_text(-one.freed_bytes, unit_of(one))}", "warn")
+        return Cell(f"worse {amount_text(-one.freed_bytes, one.unit)}", "warn")
     if one.verdict in ("none", "worse"):
         return Cell(_VERDICTS[one.verdict], "warn")
     if one.freed_bytes is None:
         return Cell(_VERDICTS.get(one.verdict, "–"), "dim")
-    return Cell(_freed_text(one.freed_bytes, one.freed_share, unit_of(one)))
+    return Cell(_freed_text(one.freed_bytes, one.freed_share, one.unit))
 
 
 def _freed_text(freed: float, share: float | None, unit: str) -> str:
@@ -92,20 +88,17 @@ def then_text(one: Intervention) -> str:
     return "" if one.held_s is None else f"held {rough_text(one.held_s)}"
 
 
-def is_checkpoint(one: Intervention) -> bool:
-    """Return whether it writes state down, and is not meant to free any memory."""
-    return one.action.startswith("checkpoint")
-
-
 def only_writes(one: Intervention) -> bool:
     """Return whether what it freed says nothing of it: a checkpoint, with something beside it."""
-    return is_checkpoint(one) and (one.verdict != "effective" or bool(one.confounders))
+    return one.is_checkpoint and (one.verdict != "effective" or bool(one.confounders))
 
 
 def took_text(one: Intervention) -> str:
     """Return how long it took; of a series, from its first to its last."""
     took_s = one.duration_s if one.span_s is None else one.span_s
-    return rough_text(took_s) if took_s is not None and took_s >= _LONG_S else duration_text(took_s)
+    if took_s is not None and took_s >= _LONG_S:
+        return rough_text(took_s)
+    return "<1ms" if took_s is not None and took_s < _SHORT_S else duration_text(took_s)
 
 
 def effect_words(effect: ResourceEffect) -> str:

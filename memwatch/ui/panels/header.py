@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memwatch.domain.snapshot import PAST, RunInfo, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import duration_text
+from memwatch.domain.units import counted, duration_text
 from memwatch.ui.format import clock_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut, cut_line, joined, spread, width_of
@@ -75,7 +75,7 @@ def reading_trouble(snapshot: Snapshot) -> str:
     parts = [
         "polling" if source.watch == "polling" and snapshot.run.state not in PAST else "",
         f"{source.damaged} damaged" if source.damaged else "",
-        f"{source.gaps} gap{'' if source.gaps == 1 else 's'}" if source.gaps else "",
+        counted(source.gaps, "gap") if source.gaps else "",
         "" if backfill is None else f"history {backfill * 100:.0f}%",
     ]
     return ", ".join(part for part in parts if part)

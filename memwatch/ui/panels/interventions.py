@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from memwatch.domain.intervention import ExperimentsAround, Intervention, Stage
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
+from memwatch.domain.units import bytes_text, counted, duration_text
 from memwatch.ui.format import clock_text, moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.panels.acts import nothing_done
@@ -18,12 +18,10 @@ from memwatch.ui.panels.effect import (
     amount_text,
     effect_words,
     freed_cell,
-    is_checkpoint,
     only_writes,
     succeeded,
     then_text,
     took_text,
-    unit_of,
     what_words,
     who_words,
 )
@@ -48,7 +46,7 @@ def freed_bytes(one: Intervention) -> float | None:
     """Return the bytes that it really freed: of what it is about, else of the memory."""
     if one.overlaps:
         return None
-    if unit_of(one) == "bytes":
+    if one.unit == "bytes":
         return one.freed_bytes
     return next((it.freed for it in one.effects if it.resource == "memory"), None)
 
@@ -101,11 +99,11 @@ def _above(snapshot: Snapshot, rows: Sequence[Intervention]) -> Iterator[Ranked]
         if advice.kind in _KINDS:
             line = labelled("advice", (inert(advice.text, 200), ""))
             yield 1, [*line, (f"  set {inert(advice.set, 80)}", "dim")] if advice.set else line
-    counts: Counter[str] = Counter(one.verdict for one in rows if not is_checkpoint(one))
+    counts: Counter[str] = Counter(one.verdict for one in rows if not one.is_checkpoint)
     if counts:
         said = [f"{counts[verdict]} {words}" for verdict, words in _WORDS if counts[verdict]]
         others = len(rows) - counts.total()
-        tail = f"; {others} checkpoint{'' if others == 1 else 's'}" if others else ""
+        tail = f"; {counted(others, 'checkpoint')}" if others else ""
         yield 2, labelled("verdicts", (", ".join(said) + tail, "dim"))
 
 
@@ -132,7 +130,7 @@ def _columns(sort: str, width: int) -> tuple[TableColumn, ...]:
 
 
 def _cells(one: Intervention, *, seconds: bool) -> tuple[Cell, ...]:
-    unit = unit_of(one)
+    unit = one.unit
     says = amount_text(one.claimed, unit)
     return (
         Cell(clock_text(one.asked_at_us, seconds=seconds), "dim"),
@@ -186,7 +184,7 @@ def intervention_facts(one: Intervention, snapshot: Snapshot) -> list[Fact]:
         ("meanwhile" if not i else "", inert(it, 200)) for i, it in enumerate(one.confounders)
     ]
     if one.claimed is not None:
-        says = f"{amount_text(one.claimed, unit_of(one))}, by its own account"
+        says = f"{amount_text(one.claimed, one.unit)}, by its own account"
         facts.append(("agent says", f"{says}: not what we measured" if one.differs else says))
     facts.append(("measured", "before: median of the 30 s before; after: 10 s and 10 min later,"
                               " by the guard"))  # fmt: skip
@@ -218,7 +216,7 @@ def _stage(stage: Stage) -> str:
 def _experiments(around: ExperimentsAround) -> str:
     def side(count: int, median_s: float | None, well: int) -> str:
         median = "" if median_s is None else f", median {duration_text(median_s)}"
-        return f"{count} {'experiment' if count == 1 else 'experiments'}{median}, {well} ended well"
+        return f"{counted(count, 'experiment')}{median}, {well} ended well"
 
     before = side(around.before, around.before_s, around.before_ok)
     return f"before: {before}; after: {side(around.after, around.after_s, around.after_ok)}"

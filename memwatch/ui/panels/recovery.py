@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from memwatch.domain.recovery import Recovery, RecoveryTerm, Span
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
-from memwatch.ui.format import NOTICED_S, age_text, brief_text, count_text, rough_text, span_text
+from memwatch.domain.units import NOTICED_S, brief_text, bytes_text, duration_text, span_text
+from memwatch.ui.format import age_text, count_text, rough_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line, width_of, wrapped_line
 from memwatch.ui.panels.chain import chain_lines, checkpoint_lines
@@ -176,7 +176,7 @@ def _flow(terms: tuple[RecoveryTerm, ...], width: int) -> list[Line]:
     """Return the terms side by side as a sum; what is only assumed has a tilde."""
     lines: list[Line] = [[]]
     for index, term in enumerate(terms):
-        about = "~" if term.basis == "assumed" else ""
+        about = "~" if term.basis == "assumed" and term.seconds >= NOTICED_S else ""
         piece: Line = [
             (f"{'+ ' if index else ''}{term.name} ", "dim"),
             (about + brief_text(term.seconds), "strong"),

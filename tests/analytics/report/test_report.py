@@ -37,7 +37,7 @@ def test_an_hour_is_told_as_it_was() -> None:
         "People asked 1 time."
     )
     assert line(report, "Checkpoints").startswith("1 complete (1 full); 1 failed; p95 2.0s")
-    assert "Back in 10s (8.0s–12s), good, from where it ended; at worst 50s" in line(
+    assert "Back in 10s (8.0–12s), good, from where it ended; at worst 50s" in line(
         report, "If it crashed"
     )
     assert "1m40s of unfinished experiments to do again; no record lost" in line(report, "Lost")
