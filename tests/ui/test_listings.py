@@ -18,6 +18,7 @@ from memwatch.ui.panels.interventions import (
     intervention_sheet,
 )
 from memwatch.ui.panels.sheet import Cursor, sheet_lines
+from memwatch.ui.screens.listings import InterventionListing
 from tests.ui import crash, night
 from tests.ui.harness import frame_of, snapshot_of, texts
 
@@ -183,3 +184,22 @@ def test_nothing_of_a_stranger_leaves_a_listing_unmasked() -> None:
         lines += fact_lines(checkpoint_facts(checkpoint, frame.snapshot), width)
         lines += fact_lines(intervention_facts(deed, frame.snapshot), width)
         assert all(text_of(line).isprintable() and width_of(line) <= width for line in lines)
+
+
+def test_the_evidence_of_the_newest_row_is_whole_though_a_snapshot_holds_it_short() -> None:
+    whole = replace(crash.deeds(NOW_US)[4], confounders=("one", "two", "the third of them"))
+    short = replace(whole, effects=whole.effects[:1], confounders=("one",), stages=())
+    frame = changed(interventions=(short,))
+    listing = InterventionListing()
+
+    def evidence(frame: Frame) -> str:
+        _, draw = listing.evidence(short.id)
+        return " ".join(text_of(line) for line in draw(frame, 100))
+
+    assert "the third of them" not in evidence(frame)
+    before = listing.known(frame)
+    listing.take([whole])
+    assert "the third of them" in evidence(frame)
+    later = changed(interventions=(replace(short, after_10min=7.0),))
+    assert listing.known(later) != before, "it is asked for again"
+    assert "the third of them" not in evidence(later), "newer figures go before"

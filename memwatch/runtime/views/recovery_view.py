@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memwatch.analytics.budget import judge
 from memwatch.analytics.recovery.costs import ASSUMED_READ_BYTES_PER_S, Costs, StartSeen, learn
@@ -96,8 +97,8 @@ class RecoveryView:
             memory_fits=need.fits if need else None,
             memory_how=need.how if need else "",
             error=error_text(known.past),
-            past=known.past[:_SHOWN],
-            drill=next((one for one in known.past if one.kind == "drill"), None),
+            past=tuple(_shown(one) for one in known.past[:_SHOWN]),
+            drill=next((_shown(one) for one in known.past if one.kind == "drill"), None),
             budget=over,
             full_bytes=work.full_bytes or None,
             delta_bytes=work.delta_bytes,
@@ -197,6 +198,11 @@ class RecoveryView:
             at_risk_s=checkpoints.age_s,
             redo_s=checkpoints.age_s,
         )
+
+
+def _shown(done: PastRecovery) -> PastRecovery:
+    """Return what a snapshot tells of a recovery: all but what only learning needs."""
+    return replace(done, expected=())
 
 
 def _same(known: Known, other: Known) -> bool:

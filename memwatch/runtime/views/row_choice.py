@@ -10,20 +10,20 @@ from memwatch.domain.intervention import Intervention, ResourceEffect
 from memwatch.runtime.views.deed import Deed, DeedKind
 from memwatch.runtime.views.deed_watch import DeedWatch
 
-KEPT_ROWS = 16
-"""In a snapshot: it stays small."""
-KEPT_CHECKPOINTS = 3
+KEPT_ROWS = 10
+"""In a snapshot, which stays small; all others, and all that is known of these, come as rows."""
+KEPT_CHECKPOINTS = 2
 """Of each kind of checkpoint that a snapshot shows."""
 _SAID = 2
 """Of what else happened."""
 SHOWN: Mapping[DeedKind, int] = {
-    "routine": 5,
-    "purge": 5,
-    "request": 6,
-    "plan": 3,
-    "mode": 2,
-    "restart": 2,
-    "compact": 3,
+    "routine": 3,
+    "purge": 3,
+    "request": 3,
+    "plan": 2,
+    "mode": 1,
+    "restart": 1,
+    "compact": 2,
 }
 """The newest of each kind that a snapshot shows."""
 REMEMBERED: Mapping[DeedKind, int] = {
@@ -67,7 +67,8 @@ def slim(row: Intervention) -> Intervention:
     rest = [one for one in row.effects[1:] if one.resource == "memory" or _is_news(one)]
     said = [one for one in rest if one.verdict != "unmeasured"]
     confounders = row.confounders[:_SAID]
-    return replace(row, effects=(*row.effects[:1], *said[:2]), confounders=confounders)
+    effects = (*row.effects[:1], *said[:2])
+    return replace(row, effects=effects, confounders=confounders, stages=(), experiments=None)
 
 
 def _is_news(effect: ResourceEffect) -> bool:

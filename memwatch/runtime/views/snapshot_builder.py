@@ -12,6 +12,7 @@ from memwatch.analytics.suggest import suggest
 from memwatch.analytics.told import Instant
 from memwatch.config.schema import Profile
 from memwatch.domain.clock import Clock
+from memwatch.domain.command import CommandInfo
 from memwatch.domain.level import Level
 from memwatch.domain.snapshot import (
     PAST,
@@ -34,7 +35,7 @@ from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.run_view import RunView
 
 _EVENTS_SHOWN = 12
-_COMMANDS_SHOWN = 8
+_COMMANDS_SHOWN = 6
 _LEARNT_FROM = 100
 """Newest interventions that advice looks at: a snapshot shows fewer."""
 
@@ -109,7 +110,7 @@ class SnapshotBuilder:
                 limits.binding.bytes if limits.binding else None,
                 over=run.state in PAST,
             ),
-            commands=facts.commands[-_COMMANDS_SHOWN:],
+            commands=tuple(_short(one) for one in facts.commands[-_COMMANDS_SHOWN:]),
             disk=disk,
             processes=processes,
             progress=progress,
@@ -127,7 +128,8 @@ class SnapshotBuilder:
         )
         past = self.interventions.rows(_LEARNT_FROM)
         advice = advise(past, recovery, checkpoints, limits, facts.policy, memory)
-        return replace(snapshot, suggestion=suggest(snapshot), advice=advice)
+        learnt = replace(snapshot, interventions=tuple(past))
+        return replace(snapshot, suggestion=suggest(learnt), advice=advice)
 
     def _limits(self, facts: GuardFacts) -> Limits:
         manifest = self.run.manifest
@@ -195,6 +197,11 @@ class SnapshotBuilder:
             watch="events" if facts.watch == "events" else "polling",
             watch_why=facts.watch_why,
         )
+
+
+def _short(info: CommandInfo) -> CommandInfo:
+    """Return a request without what only who asked needs; that of a plan is measured as a row."""
+    return replace(info, result={}) if info.plan and info.state == "done" else info
 
 
 def _known(facts: GuardFacts, run: RunFacts) -> Known:

@@ -104,16 +104,19 @@ class InterventionListing:
         if frame.snapshot is None:
             return None
         shown = frame.snapshot.interventions
-        return frame.snapshot.guard.start_id, tuple((one.id, one.verdict) for one in shown)
+        return frame.snapshot.guard.start_id, tuple(map(_news, shown))
 
     def take(self, rows: Sequence[object]) -> None:
         """Take the session's rows."""
         self._rows = [row for row in rows if isinstance(row, Intervention)]
 
     def _all(self, frame: Frame) -> list[Intervention]:
+        """Return all rows; those of a snapshot, newer but short, only until the session tells."""
+        whole = {one.id: one for one in self._rows}
         newest = frame.snapshot.interventions if frame.snapshot else ()
+        shown = [_better(one, whole.get(one.id)) for one in newest]
         known = {one.id for one in newest}
-        return [*newest, *(one for one in self._rows if one.id not in known)]
+        return [*shown, *(one for one in self._rows if one.id not in known)]
 
     def sheet(self, frame: Frame, width: int) -> Sheet:
         """Return the table."""
@@ -137,3 +140,12 @@ class InterventionListing:
             return fact_lines(intervention_facts(one, frame.snapshot), width)
 
         return "what it did", text
+
+
+def _news(one: Intervention) -> Hashable:
+    """Return what makes it worth asking for a row again."""
+    return one.id, one.state, one.verdict, one.after_10min, one.rebound_s, one.count
+
+
+def _better(short: Intervention, whole: Intervention | None) -> Intervention:
+    return short if whole is None or _news(short) != _news(whole) else whole
