@@ -80,21 +80,6 @@ def age_text(seconds: float | None) -> str:
     return f"{max(int(seconds), 0)}s" if seconds < 10 else duration_text(float(int(seconds)))
 
 
-def rough_text(seconds: float | None) -> str:
-    """Return a long time in one unit: how long ago, how long something held.
-
-    >>> [rough_text(s) for s in (None, 38.2, 360, 5400, 10_800, 400_000)]
-    ['–', '38s', '6min', '90min', '3h', '5d']
-    """
-    if seconds is None:
-        return "–"
-    if seconds < 60:
-        return f"{max(int(seconds), 0)}s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f}min"
-    return f"{seconds / 3600:.0f}h" if seconds < 2 * DAY_S else f"{seconds / DAY_S:.0f}d"
-
-
 WORD_STYLES: dict[Word, str] = {
     "ok": "ok",
     "watch": "watch",

@@ -23,12 +23,12 @@ def changed(**changes: object) -> Frame:
 def test_acts_show_before_freed_and_what_came_of_it_newest_last() -> None:
     frame = changed(interventions=crash.deeds(NOW_US))
     assert texts(acts(frame, 71, 8)) == [
-        "when  what                 by       before       freed then        took",
-        "07:53 purge workspace      guard       62M    37M  59% back 6min  0.90s",
-        "07:55 give memory back     person     112M   no effect             1.4s",
-        "07:56 compact              agent     142kt  104kt  73% held 3min    12s",
-        "07:58 restart              agent       98M   worse 30M              17s",
-        "07:59 pause                guard      128M   measuring            0.20s",
+        "when  what                   by     before       freed then        took",
+        "07:53 purge workspace        guard     62M    37M  59% back 6min  0.90s",
+        "07:55 give memory back       person   112M   no effect             1.4s",
+        "07:56 compact                agent   142kt  104kt  73% held 3min    12s",
+        "07:58 restart                agent     98M   worse 30M              17s",
+        "07:59 pause                  guard    128M   measuring            0.20s",
     ]
     assert texts(acts(frame, 118, 8))[0].split() == [
         "when", "what", "by", "why", "before", "after", "+10min", "freed", "then", "took",

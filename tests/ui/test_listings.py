@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.checkpoints import Bloat, Checkpoint, Prune
-from memwatch.domain.intervention import Intervention
+from memwatch.domain.intervention import ExperimentsAround, Intervention
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import text_of, width_of
 from memwatch.ui.panels.checkpoints import checkpoint_facts, checkpoint_sheet, state_words
@@ -69,12 +69,12 @@ def test_checkpoints_of_a_trainer_whose_newest_is_torn() -> None:
         "bloat     BLOAT: 8.1G written for 2.7G of state, none was pruned;"
         " save_total_limit: 3 would hold 8.1G at most",
         "prune     none may go: the newest is incomplete",
-        "  when     name               step  size files took≥   age state",
-        "▸ 07:59:00 checkpoint-2000    2000  1.2G     3     –  1min"
-        " incomplete: no trainer_state.json, model.safetenso…",
-        "  07:39:21 checkpoint-1500    1500  2.7G     9   21s 21min complete, newest to start from",
-        "  07:19:21 checkpoint-1000    1000  2.7G     9   21s 41min complete, adapter only",
-        "  06:59:21 checkpoint-500      500  2.7G     9   21s 61min complete",
+        "  when     name            step  size files took≥   age state",
+        "▸ 07:59:00 checkpoint-2000 2000  1.2G     3     –  1min"
+        " incomplete: no trainer_state.json, model.safetensors is …",
+        "  07:39:21 checkpoint-1500 1500  2.7G     9   21s 21min complete, newest to start from",
+        "  07:19:21 checkpoint-1000 1000  2.7G     9   21s 41min complete, adapter only",
+        "  06:59:21 checkpoint-500   500  2.7G     9   21s 61min complete",
     ]
 
 
@@ -102,6 +102,29 @@ def test_what_is_wrong_outlives_the_figures_where_there_is_little_room() -> None
         "next      OVERDUE full, a full one of ~2.7G DOES NOT FIT",
     ]
     assert len(rows) == 7
+
+
+def test_no_figure_of_a_checkpoint_is_cut_off_at_the_edge_of_its_column() -> None:
+    one = replace(
+        crash.trainer(NOW_US).newest[-1],
+        step=123_456_789,
+        duration_s=1500.0,
+        committed_us=NOW_US - 6_000_000_000,
+    )
+    found = replace(crash.trainer(NOW_US), newest=(one,))
+    row = checkpoints(changed(checkpoints=found), 110)[-1]
+    assert " 123456789 " in row
+    assert row.split()[-3:] == ["25min", "2h", "complete"]
+
+
+def test_experiments_that_take_twice_as_long_afterwards_are_told_whole() -> None:
+    around = ExperimentsAround(before=3, after=3, before_s=2.0, after_s=5.0, after_ok=3)
+    deeds = [replace(one, experiments=around) for one in crash.deeds(NOW_US)]
+    frame = changed(interventions=tuple(deeds))
+    assert all("+150% 3/3" in row for row in interventions(frame, "time", 150)[-len(deeds) :])
+    slow = replace(around, after_s=50.0)
+    frame = changed(interventions=(replace(deeds[0], experiments=slow),))
+    assert "×25 3/3" in interventions(frame, "time", 150)[-1]
 
 
 def test_interventions_stand_by_the_bytes_that_they_really_freed() -> None:

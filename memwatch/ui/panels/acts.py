@@ -11,21 +11,11 @@ from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text
 from memwatch.domain.wording import op_text
-from memwatch.ui.format import age_text, clock_text
+from memwatch.ui.format import age_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
-from memwatch.ui.panels.effect import (
-    FREED_CELLS,
-    THEN_CELLS,
-    amount_text,
-    freed_cell,
-    succeeded,
-    then_text,
-    took_text,
-    what_words,
-    who_words,
-)
-from memwatch.ui.panels.table import Cell, TableColumn, table
+from memwatch.ui.panels.effect import FREED_CELLS, THEN_CELLS, deed_cells
+from memwatch.ui.panels.table import TableColumn, table
 from memwatch.ui.words import hold_words, plan_words
 
 RECENT_US = 10_000_000
@@ -47,7 +37,12 @@ _COLUMNS = (
     TableColumn("then", THEN_CELLS, "left", needs=62),
     TableColumn("took", 5),
 )
-_NARROW = (TableColumn("when", 5, "left"), *_COLUMNS[1:])
+_NARROW = (
+    TableColumn("when", 5, "left"),
+    _COLUMNS[1],
+    TableColumn("by", 6, "left", needs=60),
+    *_COLUMNS[3:],
+)
 _PLAN_TOLD_US = 600_000_000
 """So long a plan that is over is told, while nothing else is."""
 
@@ -84,7 +79,7 @@ def acts(frame: Frame, width: int, height: int) -> list[Line]:
         return [*lines, [(nothing_done(snapshot), "dim")]][:height]
     shown = chosen(snapshot.interventions, max(height - len(lines) - 1, 1))
     wide = width >= _SHORT_TIME
-    rows = [_row(one, seconds=wide) for one in shown]
+    rows = [deed_cells(one, seconds=wide) for one in shown]
     return (lines + table(_COLUMNS if wide else _NARROW, rows, width))[:height]
 
 
@@ -170,19 +165,3 @@ def command_line(command: CommandInfo, now_us: int) -> Line:
     if command.detail:
         line.append((f"  {inert(command.detail, 120)}", "dim"))
     return line
-
-
-def _row(one: Intervention, *, seconds: bool) -> list[Cell]:
-    unit = one.unit
-    return [
-        Cell(clock_text(one.asked_at_us, seconds=seconds), "dim"),
-        Cell(what_words(one), "" if succeeded(one) else "warn"),
-        Cell(who_words(one), "dim"),
-        Cell(inert(one.why, 40), "dim"),
-        Cell(amount_text(one.before, unit)),
-        Cell(amount_text(one.after_10s, unit)),
-        Cell(amount_text(one.after_10min, unit)),
-        freed_cell(one),
-        Cell(then_text(one), "dim"),
-        Cell(took_text(one), "dim"),
-    ]

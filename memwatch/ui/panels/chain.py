@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.snapshot import PAST, Snapshot
@@ -10,7 +11,7 @@ from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, counted, duration_text, share_text
 from memwatch.ui.format import age_text, count_text
 from memwatch.ui.line import Line
-from memwatch.ui.panels.table import labelled
+from memwatch.ui.panels.table import Ranked, labelled
 
 
 def chain_lines(snapshot: Snapshot) -> list[Line]:
@@ -46,25 +47,29 @@ def chain_spans(checkpoints: Checkpoints) -> Line:
     ]
 
 
-def checkpoint_lines(snapshot: Snapshot) -> list[tuple[int, Line]]:
+def checkpoint_lines(snapshot: Snapshot) -> list[Ranked]:
     """Return the last, the next, and those that are of no use, with their ranks."""
     checkpoints = snapshot.checkpoints
-    lines: list[tuple[int, Line]] = [(8, labelled("last", *_told(checkpoints.last, snapshot)))]
+    lines: list[Ranked] = [(8, labelled("last", *_told(checkpoints.last, snapshot)))]
     if snapshot.run.state not in PAST:
         rank = 3 if checkpoints.overdue else 8
         lines.append((rank, labelled("next", *due_spans(checkpoints))))
-    for word, found in broken(checkpoints):
-        names = ", ".join(name_text(name) for name in found[:3])
-        lines.append((2, labelled("broken", (f"{len(found)} {word}: {names}", "warn"))))
-    return lines
+    return [*lines, *((2, line) for line in broken_lines(checkpoints))]
 
 
-def broken(checkpoints: Checkpoints) -> list[tuple[str, tuple[str, ...]]]:
+def broken_lines(checkpoints: Checkpoints) -> Iterator[Line]:
     """Return the names of checkpoints that are of no use, by what is wrong with them."""
     damaged = checkpoints.damaged
     missing = tuple(name for name in checkpoints.missing if name not in damaged)
     wrong = (("incomplete", checkpoints.incomplete), ("DAMAGED", damaged), ("missing", missing))
-    return [(word, names) for word, names in wrong if names]
+    for word, names in wrong:
+        if names:
+            yield labelled("broken", (f"{len(names)} {word}: {names_text(names)}", "warn"))
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return the first of some names of checkpoints."""
+    return ", ".join(name_text(name) for name in names[:3])
 
 
 _STALL_S = 0.001

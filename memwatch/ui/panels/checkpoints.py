@@ -9,15 +9,22 @@ from rich.cells import cell_len
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text
-from memwatch.ui.format import clock_text, count_text, moment_text, percent_text, rough_text
+from memwatch.domain.units import bytes_text, duration_text, rough_text, short_text
+from memwatch.ui.format import clock_text, count_text, moment_text, percent_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line
-from memwatch.ui.panels.chain import broken, chain_spans, due_spans, kind_text, name_text
+from memwatch.ui.panels.chain import (
+    broken_lines,
+    chain_spans,
+    due_spans,
+    kind_text,
+    name_text,
+    names_text,
+)
 from memwatch.ui.panels.facts import Fact
 from memwatch.ui.panels.recovery import headline
-from memwatch.ui.panels.sheet import SHORT_TIME, Ranked, Sheet, SheetRow, ranked
-from memwatch.ui.panels.table import Cell, TableColumn, labelled
+from memwatch.ui.panels.sheet import SHORT_TIME, Sheet, SheetRow
+from memwatch.ui.panels.table import Cell, Ranked, TableColumn, labelled, ranked
 
 SOURCES = {"native": "", "directory": "a directory", "langgraph": "a LangGraph database"}
 _STATES = {
@@ -75,7 +82,7 @@ def _columns(
         TableColumn("kind", 5, "left", needs=where(0, (one.kind != "full" for one in rows))),
         TableColumn(
             "step",
-            7,
+            min(max([4, *(len(f"{one.step}") for one in rows)]), 12),
             needs=where(
                 100 if found.source == "directory" else 50, (one.step is not None for one in rows)
             ),
@@ -111,7 +118,7 @@ def _cells(one: Checkpoint, snapshot: Snapshot, *, seconds: bool) -> tuple[Cell,
         Cell(bytes_text(one.bytes), style if style == "warn" else ""),
         Cell(count_text(one.entries), "dim"),
         Cell(count_text(one.files), "dim"),
-        Cell(duration_text(one.duration_s)),
+        Cell(short_text(one.duration_s)),
         Cell(rough_text(age_s), "dim"),
         Cell(name_text(one.base or ""), "dim"),
         Cell(words, style),
@@ -168,18 +175,17 @@ def _newest(snapshot: Snapshot) -> Iterator[Ranked]:
     """Return what is being written, what is wrong with the newest, and when the next is due."""
     found = snapshot.checkpoints
     if found.writing:
-        names = ", ".join(name_text(name) for name in found.writing[:3])
-        yield 2, labelled("writing", (names, "watch"))
-    for word, wrong in broken(found):
-        shown = ", ".join(name_text(name) for name in wrong[:3])
-        yield 0, labelled("broken", (f"{len(wrong)} {word}: {shown}", "warn"))
+        yield 2, labelled("writing", (names_text(found.writing), "watch"))
+    for line in broken_lines(found):
+        yield 0, line
     if snapshot.run.state in PAST:
         return
     due = due_spans(found)
     size = "" if found.next_bytes is None else f" of ~{bytes_text(found.next_bytes)}"
-    if found.next_fits is not None:
-        due.append((f", a full one{size} fits", "") if found.next_fits else ("", ""))
-        due.append(("", "") if found.next_fits else (f", a full one{size} DOES NOT FIT", "crit"))
+    if found.next_fits:
+        due.append((f", a full one{size} fits", ""))
+    elif found.next_fits is False:
+        due.append((f", a full one{size} DOES NOT FIT", "crit"))
     elif size:
         due.append((f", a full one takes{size.removeprefix(' of')}", ""))
     yield 1 if found.overdue or found.next_fits is False else 4, labelled("next", *due)

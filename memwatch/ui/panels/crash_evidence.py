@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from memwatch.domain.recovery import PastRecovery, RecoveryTerm
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import change_text, duration_text, estimate_text, span_text
-from memwatch.ui.format import clock_text, moment_text, rough_text
+from memwatch.domain.units import change_text, duration_text, estimate_text, rough_text, span_text
+from memwatch.ui.format import clock_text, moment_text
 from memwatch.ui.panels.effect import what_words, who_words
 from memwatch.ui.panels.facts import Fact
 from memwatch.ui.panels.interventions import verdict_words

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from memwatch.domain.intervention import Intervention, ResourceEffect
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, duration_text, share_text
+from memwatch.domain.units import bytes_text, duration_text, rough_text, share_text, short_text
 from memwatch.domain.wording import op_text
-from memwatch.ui.format import count_text, rough_text
+from memwatch.ui.format import clock_text, count_text
 from memwatch.ui.panels.table import Cell
 
 _SCREEN = "screen-"
 _SHORT_S = 0.001
-_LONG_S = 600
-"""From this time on minutes say enough."""
 FREED_CELLS = 11
 THEN_CELLS = 10
 
@@ -96,9 +94,23 @@ def only_writes(one: Intervention) -> bool:
 def took_text(one: Intervention) -> str:
     """Return how long it took; of a series, from its first to its last."""
     took_s = one.duration_s if one.span_s is None else one.span_s
-    if took_s is not None and took_s >= _LONG_S:
-        return rough_text(took_s)
-    return "<1ms" if took_s is not None and took_s < _SHORT_S else duration_text(took_s)
+    return "<1ms" if took_s is not None and took_s < _SHORT_S else short_text(took_s)
+
+
+def deed_cells(one: Intervention, *, seconds: bool) -> tuple[Cell, ...]:
+    """Return when, what, by, why, before, after, +10min, freed, then, took."""
+    return (
+        Cell(clock_text(one.asked_at_us, seconds=seconds), "dim"),
+        Cell(what_words(one), "" if succeeded(one) else "warn"),
+        Cell(who_words(one), "dim"),
+        Cell(inert(one.why, 40), "dim"),
+        Cell(amount_text(one.before, one.unit)),
+        Cell(amount_text(one.after_10s, one.unit)),
+        Cell(amount_text(one.after_10min, one.unit)),
+        freed_cell(one),
+        Cell(then_text(one), "dim"),
+        Cell(took_text(one), "dim"),
+    )
 
 
 def effect_words(effect: ResourceEffect) -> str:

@@ -8,26 +8,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from memwatch.domain.intervention import ExperimentsAround, Intervention, Stage
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text, counted, duration_text
-from memwatch.ui.format import clock_text, moment_text
+from memwatch.domain.units import bytes_text, counted, duration_text, short_text
+from memwatch.ui.format import count_text, moment_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.panels.acts import nothing_done
 from memwatch.ui.panels.effect import (
     FREED_CELLS,
     THEN_CELLS,
     amount_text,
+    deed_cells,
     effect_words,
-    freed_cell,
     only_writes,
-    succeeded,
-    then_text,
     took_text,
     what_words,
     who_words,
 )
 from memwatch.ui.panels.facts import Fact
-from memwatch.ui.panels.sheet import SHORT_TIME, Ranked, Sheet, SheetRow, ranked
-from memwatch.ui.panels.table import Cell, TableColumn, labelled
+from memwatch.ui.panels.sheet import SHORT_TIME, Sheet, SheetRow
+from memwatch.ui.panels.table import Cell, Ranked, TableColumn, labelled, ranked
 
 _MEANWHILE = 160
 """From this width on a row says what else may explain what it did."""
@@ -123,27 +121,17 @@ def _columns(sort: str, width: int) -> tuple[TableColumn, ...]:
         TableColumn(head("then", "how long it held"), THEN_CELLS, "left", needs=50),
         TableColumn(head("took", "duration"), 5, needs=66),
         TableColumn("paused", 6, needs=124),
-        TableColumn("next 3", 8, needs=134),
+        TableColumn("next 3", 9, needs=134),
         TableColumn("agent says", 10, needs=104),
         TableColumn("meanwhile", 0, "left", needs=_MEANWHILE),
     )
 
 
 def _cells(one: Intervention, *, seconds: bool) -> tuple[Cell, ...]:
-    unit = one.unit
-    says = amount_text(one.claimed, unit)
+    says = amount_text(one.claimed, one.unit)
     return (
-        Cell(clock_text(one.asked_at_us, seconds=seconds), "dim"),
-        Cell(what_words(one), "" if succeeded(one) else "warn"),
-        Cell(who_words(one), "dim"),
-        Cell(inert(one.why, 40), "dim"),
-        Cell(amount_text(one.before, unit)),
-        Cell(amount_text(one.after_10s, unit)),
-        Cell(amount_text(one.after_10min, unit)),
-        freed_cell(one),
-        Cell(then_text(one), "dim"),
-        Cell(took_text(one), "dim"),
-        Cell(duration_text(one.pause_s) if (one.pause_s or 0) >= _PAUSE_S else "", "dim"),
+        *deed_cells(one, seconds=seconds),
+        Cell(short_text(one.pause_s) if (one.pause_s or 0) >= _PAUSE_S else "", "dim"),
         Cell(_around(one.experiments), "dim"),
         Cell(f"≠ {says}" if one.differs else says, "warn" if one.differs else "dim"),
         Cell(", ".join(inert(text, 60) for text in one.confounders), "dim"),
@@ -154,7 +142,9 @@ def _around(around: ExperimentsAround | None) -> str:
     """Return how the next experiments differ: their median duration, and how many ended well."""
     if around is None or around.before_s is None or around.after_s is None or not around.before_s:
         return ""
-    return f"{around.after_s / around.before_s * 100 - 100:+.0f}% {around.after_ok}/{around.after}"
+    times = around.after_s / around.before_s
+    change = f"{times * 100 - 100:+.0f}%" if times < 10 else f"×{count_text(round(times))}"
+    return f"{change} {around.after_ok}/{around.after}"
 
 
 # -- evidence --------------------------------------------------------------------------------------

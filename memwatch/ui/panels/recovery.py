@@ -11,15 +11,19 @@ from collections.abc import Iterator
 from memwatch.domain.recovery import Recovery, RecoveryTerm, Span
 from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import NOTICED_S, brief_text, bytes_text, duration_text, span_text
-from memwatch.ui.format import age_text, count_text, rough_text
+from memwatch.domain.units import (
+    NOTICED_S,
+    brief_text,
+    bytes_text,
+    duration_text,
+    rough_text,
+    span_text,
+)
+from memwatch.ui.format import age_text, count_text
 from memwatch.ui.frame import Frame
-from memwatch.ui.line import Line, cut_line, width_of, wrapped_line
+from memwatch.ui.line import Line, cut_line, width_of
 from memwatch.ui.panels.chain import chain_lines, checkpoint_lines
-from memwatch.ui.panels.table import LABEL_CELLS, Cell, TableColumn, labelled, table
-
-Ranked = tuple[int, Line]
-"""A line and its rank: 0 stays longest."""
+from memwatch.ui.panels.table import Cell, Ranked, TableColumn, fitted, labelled, ranked, table
 
 GRADE_STYLES = {"good": "ok", "watch": "watch", "poor": "warn"}
 _COLUMNS = (
@@ -47,15 +51,8 @@ def recovery(frame: Frame, width: int, height: int) -> list[Line]:
     if snapshot is None:
         return []
     wide = _ranked(snapshot, width, tabled=True)
-    ranked = wide if len(wide) <= height else _ranked(snapshot, width, tabled=False)
-    return [cut_line(line, width) for line in _fitted(ranked, height)]
-
-
-def _fitted(ranked: list[Ranked], height: int) -> list[Line]:
-    """Leave out what matters least until the rest fits; of one rank the later lines go first."""
-    order = sorted(range(len(ranked)), key=lambda index: (ranked[index][0], index))
-    kept = set(order[: max(height, 0)])
-    return [line for index, (_, line) in enumerate(ranked) if index in kept]
+    lines = wide if len(wide) <= height else _ranked(snapshot, width, tabled=False)
+    return [cut_line(line, width) for line in fitted(lines, height)]
 
 
 def _ranked(snapshot: Snapshot, width: int, *, tabled: bool) -> list[Ranked]:
@@ -129,15 +126,13 @@ def _wrong(found: Recovery, width: int) -> Iterator[Ranked]:
             line += [("  ", ""), (key, "key"), (f" {budget.checkpoint} checkpoint", "dim")]
         elif said in budget.beyond:
             line.append(("  no checkpoint brings it under", "dim"))
-        for row in wrapped_line(line, width, len("OVER BUDGET ")):
-            yield 1, row
+        yield from ranked(1, line, width, len("OVER BUDGET "))
     if found.fix:
         line = labelled(
             "fix" if found.grade else "note",
             (inert(found.fix, 200), "watch" if found.grade else "dim"),
         )
-        for row in wrapped_line(line, width, LABEL_CELLS + 1):
-            yield 3, row
+        yield from ranked(3, line, width)
 
 
 # -- the terms -------------------------------------------------------------------------------------

@@ -5,27 +5,16 @@ Pure: what keys do to the cursor are functions of it. It stays on its row when r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memwatch.ui.line import Line, cut_line, wrapped_line
-from memwatch.ui.panels.table import LABEL_CELLS, Cell, TableColumn, table
-
-Ranked = tuple[int, Line]
-"""A line and its rank: 0 stays longest where there is little room."""
+from memwatch.ui.line import Line, cut_line
+from memwatch.ui.panels.table import Cell, Ranked, TableColumn, fitted, table
 
 SHORT_TIME = 60
 """Below this width the seconds of a time give way."""
 _LEAST_ROWS = 5
 _MARK = 2
-
-
-def ranked(rank: int, line: Line, width: int) -> Iterator[Ranked]:
-    """Return a labelled line in as many lines as it takes."""
-    for row in wrapped_line(line, width, LABEL_CELLS + 1):
-        yield rank, row
 
 
 class SheetRow(Struct, frozen=True):
@@ -98,6 +87,4 @@ def sheet_lines(sheet: Sheet, cursor: Cursor, width: int, height: int) -> list[L
 def _above(sheet: Sheet, height: int) -> list[Line]:
     """Return the figures that leave the table some rows, what matters least going first."""
     wanted = min(len(sheet.rows), _LEAST_ROWS, max(height - 3, 1)) + 1
-    order = sorted(range(len(sheet.above)), key=lambda index: (sheet.above[index][0], index))
-    kept = set(order[: max(height - wanted, 0)])
-    return [line for index, (_, line) in enumerate(sheet.above) if index in kept]
+    return fitted(sheet.above, height - wanted)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from memwatch.ui.line import Align, Line, Span, cut_line, fit
+from memwatch.ui.line import Align, Line, Span, cut_line, fit, wrapped_line
 
 
 class TableColumn(Struct, frozen=True):
@@ -27,11 +27,26 @@ class Cell(Struct, frozen=True):
 
 
 LABEL_CELLS = 9
+Ranked = tuple[int, Line]
+"""A line and its rank: 0 stays longest where there is little room."""
 
 
 def labelled(label: str, *spans: Span) -> Line:
     """Return a line that begins with a name in a column of its own."""
     return [(f"{label:<{LABEL_CELLS}} ", "dim"), *spans]
+
+
+def ranked(rank: int, line: Line, width: int, indent: int = LABEL_CELLS + 1) -> Iterator[Ranked]:
+    """Return a line in as many lines as it takes, all of one rank."""
+    for row in wrapped_line(line, width, indent):
+        yield rank, row
+
+
+def fitted(lines: Sequence[Ranked], room: int) -> list[Line]:
+    """Leave out what matters least until the rest fits; of one rank the later lines go first."""
+    order = sorted(range(len(lines)), key=lambda index: (lines[index][0], index))
+    kept = set(order[: max(room, 0)])
+    return [line for index, (_, line) in enumerate(lines) if index in kept]
 
 
 def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width: int) -> list[Line]:

@@ -7,7 +7,7 @@ snapshot itself holds of them is newer and replaces its row.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
 
-from memwatch.runtime.session import RowKind, Session
+from memwatch.runtime.session import RowKind
 from memwatch.ui.actions import ACTIONS
 from memwatch.ui.bridge import LISTED, Job
 from memwatch.ui.frame import Frame
@@ -153,14 +153,8 @@ class ListingScreen(Screen[None]):
         self._draw()
 
     def _job(self) -> Job:
-        name: Literal["checkpoints", "interventions"] = self.listing.name
-
-        def job(session: Session) -> Sequence[object]:
-            if name == "checkpoints":
-                return session.rows("checkpoints", ROWS)
-            return session.rows("interventions", ROWS)
-
-        return job
+        name = self.listing.name
+        return lambda session: session.rows(name, ROWS)
 
     def answered(self, slot: str, answer: object) -> None:
         """Take the rows; without an answer those of the snapshot stay."""
