@@ -158,10 +158,10 @@ class _Look:
     def _row(self, entry: Entry, verdict: Verdict, former: _Former | None) -> Checkpoint:
         found, before = entry.found, self._before.get(entry.id)
         state = self._state(entry, verdict, before)
-        began_us = _began_us(entry, verdict, former)
-        if before is not None and before.state == "begun":
-            began_us = min(began_us or before.began_us, before.began_us)
         committed_us = (verdict.mark_us or found.last_us) if state == "committed" else None
+        began_us = _began_us(entry, verdict, former)
+        if before is not None and before.began_us and _goes_on(before, committed_us):
+            began_us = min(began_us or before.began_us, before.began_us)
         took_us = committed_us - began_us if committed_us and began_us else 0
         return Checkpoint(
             id=entry.id,
@@ -213,13 +213,20 @@ def _began_us(entry: Entry, verdict: Verdict, former: _Former | None) -> int:
     """Return when its first file was there, 0 where nobody knows.
 
     A file that is older than the checkpoint before was copied, with its time; one file alone tells
-    when it was ended, not when it was begun.
+    when it was ended, not when it was begun. A folder without any was made a moment ago.
     """
+    if not entry.found.count:
+        return entry.found.touched_us
     after_us = former.committed_us if former else 0
     times = [one.changed_us for one in entry.found.files.values() if one.changed_us > after_us]
     if entry.found.count == 1 and verdict.whole:
         return 0
     return min(times, default=0)
+
+
+def _goes_on(before: Checkpoint, committed_us: int | None) -> bool:
+    """Whether it is the same writing that the last look saw: files alone forget when it began."""
+    return before.state == "begun" or before.committed_us == committed_us
 
 
 def _order(entry: Entry) -> tuple[int, int, int, str]:

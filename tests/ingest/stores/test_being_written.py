@@ -100,6 +100,33 @@ def test_its_duration_counts_from_when_it_was_seen(tmp_path: Path) -> None:
     assert (one.state, one.duration_s) == ("committed", 40)
 
 
+def test_a_folder_that_was_seen_while_empty_keeps_when_it_began(tmp_path: Path) -> None:
+    put(tmp_path, "checkpoint-1", hf(1), 30)
+    place = put(tmp_path, "checkpoint-2", {}, minutes_ago=0)
+    first = look(tmp_path, look(tmp_path), after_s=1)
+    assert row(first, "checkpoint-2").began_us == NOW_US
+    for second, (name, content) in enumerate(hf(2).items(), 3):
+        (place / name).write_bytes(content)
+        age(place / name, NOW_US + second * 1_000_000)
+    second_look = look(tmp_path, first, after_s=7)
+    third = look(tmp_path, second_look, after_s=8)
+    for seen in (second_look, third, look(tmp_path, third, after_s=60)):
+        one = row(seen, "checkpoint-2")
+        assert (one.state, one.began_us, one.duration_s) == ("committed", NOW_US, 6)
+
+
+def test_one_that_is_written_over_begins_anew(tmp_path: Path) -> None:
+    place = put(tmp_path, "last.ckpt", archive(9_000)[:5_000], minutes_ago=0)
+    first = look(tmp_path, look(tmp_path), after_s=1)
+    place.write_bytes(archive(9_000))
+    age(place, NOW_US + 4_000_000)
+    whole = look(tmp_path, first, after_s=5)
+    assert row(whole, "last.ckpt").duration_s == 4
+    place.write_bytes(archive(9_100))
+    age(place, NOW_US + 600_000_000)
+    assert row(look(tmp_path, whole, after_s=601), "last.ckpt").duration_s is None
+
+
 def test_damaged_is_what_was_whole(tmp_path: Path) -> None:
     place = put(tmp_path, "checkpoint-1", hf(1))
     first = look(tmp_path)
