@@ -40,6 +40,8 @@ _BY_SIZE: Final = 0.05
 """For each factor of e that the nearest measurement differs in size."""
 _JITTER_S: Final = 4e-3
 """What a busy machine adds to anything short, or spares it."""
+_MOMENT_S: Final = 20e-3
+"""The most that it adds to anything, but for rare moments."""
 _NOISE: Final = 0.1
 _REFERENCE: Final = log(2.5)
 """How far the reference may be from this machine."""
@@ -163,9 +165,11 @@ def _range(
 def _trust(weighted: list[tuple[float, float]], expected_s: float) -> float:
     """Return how far to follow what was measured from the reference, from 0 to 1.
 
-    Of something short a single measurement is mostly what else the machine did at that moment.
+    Of something short a single measurement is mostly what else the machine did at that moment;
+    what took far longer than such a moment was not short, whatever the reference says.
     """
-    noise = _NOISE + _JITTER_S / expected_s
+    took_s = expected_s * exp(max(_median(weighted), 0.0))
+    noise = _NOISE + min(_JITTER_S / expected_s, _MOMENT_S / took_s)
     return _REFERENCE**2 / (_REFERENCE**2 + noise**2 / _count_of(weighted))
 
 

@@ -59,6 +59,21 @@ def test_a_size_that_was_drilled_is_known_whatever_the_shape_of_the_reference() 
         assert likely == pytest.approx(true, rel=0.25), size
 
 
+def test_what_the_reference_takes_for_short_and_was_not_is_believed() -> None:
+    """A few values that are a thousandth of themselves on disk: 54 ms to read half a kB."""
+    done = Work(full_bytes=1_400, full_entries=40, blob_bytes=444, blob_count=3, log_bytes=1_000)
+    true = machine(1, blobs=37)
+    past = [recovered(done, true, t_us=NOW_US - number) for number in range(4)]
+    costs = learn(past, _STARTS)
+    took_s = {term.name: term.seconds for term in recovered(done, true).terms}
+    terms, _ = _terms(done, costs)
+    assert terms["blobs"].seconds == pytest.approx(took_s["blobs"], rel=0.25)
+    assert terms["blobs"].low_s <= took_s["blobs"] <= terms["blobs"].high_s
+    blip = learn([recovered(done, machine(1, replay=8))], _STARTS)
+    terms, _ = _terms(done, blip)
+    assert terms["replay"].seconds < 2 * took_s["replay"], "three milliseconds are what is going on"
+
+
 def test_nine_of_ten_noisy_drills_lie_inside_and_the_range_narrows() -> None:
     draw = random.Random(5)
     done, past, inside, widths = work(20, 4), list[PastRecovery](), 0, list[float]()
