@@ -6,8 +6,10 @@ that a killed process left behind. So three cases, decided by what lies there:
 - the log holds something and its index is there (or both just lie there: somebody is connected):
   `mode=ro&readonly_shm=1`; locks are shared, and held only while a statement runs;
 - there is no log, or an empty one that nobody has open: everything is in the main file. It is read
-  with `immutable=1`, which touches no other file and takes no lock, and what was read counts only
-  when the file is the same afterwards and there still is no log;
+  with `immutable=1`, which touches no other file and takes no lock. What was read counts only when
+  nobody was about to write before (a lock of SQLite tells, however its program keeps a journal),
+  nothing had changed so lately that one more change could have the same time, and all of that is
+  still so afterwards;
 - a log without its index: opening would have to create one. It is refused.
 
 Source: https://sqlite.org/wal.html#read_only_databases, https://sqlite.org/uri.html
@@ -15,8 +17,10 @@ Source: https://sqlite.org/wal.html#read_only_databases, https://sqlite.org/uri.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,6 +33,13 @@ from memwatch.ingest.stores.looking import UnseenError
 _LONGEST_VALUE = 64 << 20
 """Of a value that a statement touches: hostile text cannot fill our memory."""
 _STEPS_PER_CHECK = 2_000
+_TICK_NS = 50_000_000
+"""Two changes of a file within a tick of the system's coarse clock have the same time."""
+_LOCKS_AT, _LOCKS = 0x40000000, 512
+"""Where SQLite puts its locks: who holds one for writing there is in the middle of a change."""
+_FLOCK = "hhqqi0q"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_BEING_WRITTEN = "its program is writing it; it is looked at again later"
 
 Mark = tuple[int, ...]
 
@@ -39,9 +50,8 @@ def open_untouched(path: Path, until: float) -> Iterator[sqlite3.Connection]:
 
     Raises UnseenError with the reason, for errors of statements inside the block as well.
     """
-    before = _mark(path)
-    quiet = _is_quiet(path)
-    how = "immutable=1" if quiet else "readonly_shm=1"
+    before = _at_rest(path, until)
+    how = "immutable=1" if before else "readonly_shm=1"
     try:
         with closing(_connect(path, how)) as base:
             base.execute("pragma query_only=1")
@@ -50,12 +60,49 @@ def open_untouched(path: Path, until: float) -> Iterator[sqlite3.Connection]:
             base.text_factory = _text
             base.set_progress_handler(lambda: time.monotonic() > until, _STEPS_PER_CHECK)
             yield base
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        _refuse_changed(path, before)
         raise UnseenError(_why(error, until)) from None
-    if quiet and (before != _mark(path) or not _is_quiet(path)):
+    _refuse_changed(path, before)
+
+
+def _at_rest(path: Path, until: float) -> Mark | None:
+    """Return what the main file is like when all is in it and nobody writes; None with a log."""
+    if not _is_quiet(path):
+        return None
+    mark = _mark(path)
+    age_ns = abs(time.time_ns() - max(mark[-2:]))
+    if age_ns < _TICK_NS and time.monotonic() + _TICK_NS / 1e9 < until:
+        time.sleep((_TICK_NS - age_ns) / 1e9)
+        if _mark(path) != mark:
+            raise UnseenError(_BEING_WRITTEN)
+    if _is_locked(path):
+        raise UnseenError(_BEING_WRITTEN)
+    return mark
+
+
+def _refuse_changed(path: Path, before: Mark | None) -> None:
+    """Refuse what was read without a lock when somebody may have written meanwhile."""
+    if before and (before != _mark(path) or not _is_quiet(path) or _is_locked(path)):
         raise UnseenError(
             "it was opened by its program while it was read; it is looked at again later"
         )
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process is about to write: asked of the system, without taking a lock."""
+    ask = getattr(fcntl, "F_OFD_GETLK", None)  # of Linux
+    if ask is None:
+        return False
+    fd = os.open(path, _READ)
+    try:
+        about = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, _LOCKS_AT, _LOCKS, 0)
+        kind: int = struct.unpack(_FLOCK, fcntl.fcntl(fd, ask, about))[0]
+    except OSError:  # a file system that knows no locks: then its program has none either
+        return False
+    finally:
+        os.close(fd)
+    return kind != fcntl.F_UNLCK
 
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
@@ -84,6 +131,15 @@ def _size(path: Path, suffix: str) -> int | None:
     return status.st_size
 
 
+def _is_hot(path: Path) -> bool:
+    """Whether the journal beside it begins with more than nothing: some leave an empty one."""
+    fd = os.open(f"{path}-journal", _READ)
+    try:
+        return os.read(fd, 1) != b"\0"
+    finally:
+        os.close(fd)
+
+
 def log_bytes(path: Path) -> int:
     """Return the size of the write-ahead log beside a database, 0 where there is none."""
     return _size(path, "-wal") or 0
@@ -91,7 +147,7 @@ def log_bytes(path: Path) -> int:
 
 def _is_quiet(path: Path) -> bool:
     """Whether everything is in the main file, and nobody is connected."""
-    if _size(path, "-journal"):
+    if _size(path, "-journal") and _is_hot(path):
         raise UnseenError("a change in it is not finished (a journal lies beside it)")
     log, index = _size(path, "-wal"), _size(path, "-shm")
     if log is not None and index is not None:

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from memwatch.domain.checkpoints import StoreLook
+from memwatch.domain.text import inert
 from memwatch.host.deadline import ask
 
 MOST = 500
@@ -45,6 +46,8 @@ def look_bounded(
             return str(reason)
         except OSError as error:
             return f"it cannot be read: {error.strerror or error}"
+        except (RuntimeError, ValueError) as error:  # a loop of links, a path that is none
+            return f"it cannot be read: {inert(str(error), 200)}"
 
     answer = ask(f"look at {path}", guarded, deadline_s + _SLACK_S)
     if isinstance(answer, StoreLook):

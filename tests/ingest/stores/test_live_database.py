@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from memwatch.ingest.stores.detect import detect
+from memwatch.ingest.stores.directory import look_directory
 from memwatch.ingest.stores.langgraph import look_langgraph
 from tests.ingest.stores import graph
 from tests.ingest.stores.graph import make
@@ -131,26 +134,94 @@ def test_a_log_that_is_a_link_or_pipe_is_refused(database: Path, suffix: str) ->
     assert "no file" in look_langgraph(database).why
 
 
-def test_a_busy_one_keeps_what_was_known(database: Path) -> None:
-    """Without a log a writer locks everybody out while it commits."""
-    make(database, steps=2)
-    first = look_langgraph(database)
+@contextmanager
+def held(database: Path, *statements: str) -> Iterator[None]:
+    """Let another process say so much, and stay in the middle of it."""
     script = (
         "import sqlite3, sys; base = sqlite3.connect(sys.argv[1], isolation_level=None);"
-        "base.execute('pragma journal_mode=wal');"
-        "base.execute('pragma locking_mode=exclusive'); base.execute('begin exclusive');"
-        "base.execute('delete from writes'); print('locked', flush=True); sys.stdin.read()"
+        "[base.execute(one).fetchall() for one in sys.argv[2:]];"
+        "print('held', flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", script, os.fspath(database)]
+    command = [sys.executable, "-c", script, os.fspath(database), *statements]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"locked\n"
+        assert process.stdout.readline() == b"held\n"
+        yield
+        process.communicate()
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete", "memory", "off"])
+def test_a_busy_one_keeps_what_was_known(database: Path, journal: str) -> None:
+    """Of a change without a journal nothing lies there that tells of it."""
+    make(database, steps=2)
+    first = look_langgraph(database)
+    assert first.count == 2
+    exclusive = ["pragma locking_mode=exclusive"] if journal == "wal" else []
+    opening = [f"pragma journal_mode={journal}", *exclusive, "pragma cache_size=1"]
+    with held(database, *opening, "begin immediate", "delete from writes"):
         before = content(database)
         seen = look_langgraph(database, first)
         assert content(database) == before
-        process.communicate()
     assert seen.why != ""
     assert seen.checkpoints == first.checkpoints
+
+
+def test_one_that_keeps_an_empty_journal_is_read(database: Path) -> None:
+    make(database, steps=2)
+    with held(database, "pragma journal_mode=persist", "update writes set channel = 'x'"):
+        pass
+    assert database.with_name(f"{database.name}-journal").stat().st_size > 0
+    before = content(database)
+    seen = look_langgraph(database)
+    assert (seen.count, seen.why) == (2, "")
+    assert content(database) == before
+
+
+def test_what_changes_twice_within_a_tick_does_not_count(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(database, steps=2)
+    waited: list[float] = []
+
+    def written(seconds: float) -> None:
+        waited.append(seconds)
+        database.write_bytes(database.read_bytes())
+
+    monkeypatch.setattr("memwatch.ingest.stores.database.time.sleep", written)
+    database.write_bytes(database.read_bytes())
+    assert "is writing it" in look_langgraph(database).why
+    assert 0 < waited[0] <= 0.05
+
+
+def test_one_that_is_damaged_while_it_is_written_is_not_called_damaged(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memwatch.ingest.stores import langgraph
+
+    make(database, steps=1)
+
+    def torn(_: object) -> None:
+        database.write_bytes(database.read_bytes())
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(langgraph, "_check", torn)
+    assert "while it was read" in look_langgraph(database).why
+
+
+def test_a_schema_that_is_no_text_is_said_to_be_damaged(database: Path) -> None:
+    make(database, steps=1)
+    whole = database.read_bytes()
+    database.write_bytes(
+        whole.replace(b"writes", b"\x8e" * 6).replace(b"CREATE TABLE", b"CREATE TABL\xff")
+    )
+    assert "cannot be read as a database" in look_langgraph(database).why
+
+
+def test_a_loop_of_links_is_said_to_be_one(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.sqlite"
+    loop.symlink_to(loop)
+    assert "loop" in look_langgraph(loop).why
+    assert "loop" in look_directory(loop).why
 
 
 def test_one_that_is_opened_meanwhile_does_not_count(
