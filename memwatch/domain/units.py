@@ -51,21 +51,46 @@ def _long_duration(seconds: int) -> str:
     return f"{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
 
 
+def rough_text(seconds: float | None) -> str:
+    """Return a long time in one unit and at most five characters: how long ago, how long it held.
+
+    >>> [rough_text(s) for s in (None, 38.2, 360, 5400, 6000, 10_800, 400_000)]
+    ['–', '38s', '6min', '90min', '2h', '3h', '5d']
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{max(int(seconds), 0)}s"
+    if seconds < 5970:  # 99.5 minutes
+        return f"{seconds / 60:.0f}min"
+    return f"{seconds / 3600:.0f}h" if seconds < 172_800 else f"{seconds / 86_400:.0f}d"
+
+
+def short_text(seconds: float | None) -> str:
+    """Return a duration in at most five characters: its two largest units, or one of them.
+
+    >>> [short_text(s) for s in (0.0004, 249, 750, 18720, 40_000, None)]
+    ['0.4ms', '4m09s', '12min', '5h12m', '11h', '–']
+    """
+    text = duration_text(seconds)
+    return text if len(text) <= 5 else rough_text(seconds)
+
+
 NOTICED_S = 0.01
 """A shorter time is none that a person would notice."""
 
 
 def brief_text(seconds: float) -> str:
-    """Return a duration; one that nobody would notice has no digits that change all the while.
+    """Return a short duration; one that nobody would notice has no digits that change all the time.
 
     >>> [brief_text(s) for s in (0.0, 0.0042, 0.02, 74)]
     ['<10ms', '<10ms', '0.02s', '1m14s']
     """
-    return "<10ms" if seconds < NOTICED_S else duration_text(seconds)
+    return "<10ms" if seconds < NOTICED_S else short_text(seconds)
 
 
 def span_text(low_s: float, high_s: float) -> str:
-    """Return a range of durations, with the unit once where both have it.
+    """Return a range of durations in at most eleven characters; of one unit, it stands once.
 
     >>> [span_text(18, 26), span_text(0.25, 3.1), span_text(58, 75), span_text(2, 2)]
     ['18–26s', '0.25–3.1s', '58s–1m15s', '2.0s']
@@ -77,8 +102,10 @@ def span_text(low_s: float, high_s: float) -> str:
         return low
     if low_s < NOTICED_S:
         return f"0–{high}"
-    same = all(text.endswith("s") and text[:-1].replace(".", "").isdigit() for text in (low, high))
-    return f"{low.removesuffix('s') if same else low}–{high}"
+    unit = high.lstrip("0123456789.")
+    number = low.removesuffix(unit)
+    same = unit.isalpha() and number.replace(".", "").isdigit()
+    return f"{number if same else low}–{high}"
 
 
 def estimate_text(low_s: float, likely_s: float, high_s: float) -> str:

@@ -71,7 +71,7 @@ def test_checkpoints_of_a_trainer_whose_newest_is_torn() -> None:
         "prune     none may go: the newest is incomplete",
         "  when     name            step  size files took≥   age state",
         "▸ 07:59:00 checkpoint-2000 2000  1.2G     3     –  1min"
-        " incomplete: no trainer_state.json, model.safetensors is …",
+        " incomplete: no trainer_state.json, model.safetensors…",
         "  07:39:21 checkpoint-1500 1500  2.7G     9   21s 21min complete, newest to start from",
         "  07:19:21 checkpoint-1000 1000  2.7G     9   21s 41min complete, adapter only",
         "  06:59:21 checkpoint-500   500  2.7G     9   21s 61min complete",
