@@ -69,12 +69,13 @@ def test_json_has_stable_names(memwatch: Command, stage: Stage, dead: Path) -> N
     names = ["start", "load", "blobs", "read", "replay", "decode"]
     assert [term["name"] for term in result["terms"]] == names
     spent = {term["name"]: term["seconds"] for term in result["terms"]}
-    assert sum(spent.values()) - spent["decode"] <= result["total_s"]
+    assert sum(spent.values()) - spent["decode"] <= result["total_s"] + 1e-9
+    assert result["start_of"] == "drill", "this run never began in a process of its own"
     assert (result["kind"], result["state_bytes"] > 0) == ("drill", True)
     (kept,) = drills(stage)
     assert kept == {name: result[name] for name in kept}
     status = json.loads(memwatch("status", str(dead), "--json").stdout)
-    assert status["recovery"]["drill"] == kept
+    assert status["recovery"]["drill"] == kept | {"expected": []}, "the rest is for estimates"
 
 
 def test_each_drill_is_held_against_what_was_estimated_and_teaches_the_next(

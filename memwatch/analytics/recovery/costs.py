@@ -213,7 +213,9 @@ def ratios(name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None) ->
 
 
 def _calm(past: PastRecovery) -> float:
-    waited = (past.waited_s or 0.0) / past.total_s if past.total_s > 0 else 0.0
+    start_s = sum(term.seconds for term in past.terms if term.name == "start")
+    own_s = past.total_s - start_s  # that of the agent may stand in a drill's total
+    waited = (past.waited_s or 0.0) / own_s if own_s > 0 else 0.0
     return 1 - min(max(waited, 0.0), _MOST_DISTURBED)
 
 
