@@ -46,6 +46,15 @@ def view_of(run: Watched) -> CheckpointView:
     return CheckpointView(run.ring, run.profile.checkpoints, run.profile.lights)
 
 
+def test_the_room_it_takes_is_that_of_its_newest_look() -> None:
+    run = watched(looked(saved(1)), after_s=1)
+    run.ring.take_disk(
+        DiskSample(t_us=T0_US, total_bytes=900 * MB, free_bytes=500 * MB, run_bytes=10 * MB)
+    )
+    run.ring.take_store(looked(saved(1), saved(2)))
+    assert run.snapshot().disk.run_bytes == 20 * MB
+
+
 FIVE = [saved(number) for number in range(1, 6)]
 
 

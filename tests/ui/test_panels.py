@@ -173,6 +173,17 @@ def test_a_narrow_header_says_whether_the_guard_acts() -> None:
     assert text_of(header(watched, 34)) == "RUNNING WILL NOT ACT 20260731-demo"
 
 
+def test_a_long_reason_not_to_act_leaves_the_name_and_the_time_at_80() -> None:
+    engine = replace(
+        snapshot_of().engine, will="WILL NOT ACT (a checkpoint store takes no commands)"
+    )
+    run = replace(snapshot_of().run, id="directory-lora-run-7d407587")
+    shown = text_of(header(changed(engine=engine, run=run), 80))
+    assert "directory-lora-run-7d407587" in shown
+    assert "WILL NOT ACT" in shown
+    assert shown.endswith(" 08:00:00 ")
+
+
 def test_what_is_wrong_with_the_reading_stands_in_the_header_at_80() -> None:
     assert "guard acts" in text_of(header(frame_of(), 80))
     source = replace(snapshot_of().source, watch="polling", damaged=3, gaps=1)
@@ -274,8 +285,20 @@ def test_a_look_back_in_time_and_a_frozen_screen_are_said() -> None:
 def test_lights_stand_in_two_lines_at_80() -> None:
     assert texts(lights(frame_of(), 80, 24)) == [
         " MEMORY ok 33% 99M/300M  +1.2M/min  limit in 41–55min",
-        " DISK ok 212G │ PROCS watch 3 │ CKPT ok 9.0s ago │ STEP ok 0.0ms ago  1 left be…",
+        " DISK ok 212G │ PROCS watch 3 │ CKPT ok 9.0s ago │ STEP ok 0.0ms ago  PROCS: 1…",
     ]
+
+
+def test_a_reason_at_the_end_of_the_lights_says_whose_it_is() -> None:
+    found = (
+        Light(name="DISK", word="ok", figure="9G"),
+        Light(name="CKPT", word="WARN", figure="44s ago", meaning="bloat"),
+        Light(name="STEP", word="watch", figure="9s ago", meaning="paused"),
+    )
+    memory = Light(name="MEMORY", word="ok", figure="1%")
+    assert texts(lights(changed(lights=(memory, *found)), 80, 24))[1].endswith("  CKPT: bloat")
+    alone = (memory, found[0], found[2])
+    assert texts(lights(changed(lights=alone), 80, 24))[1].endswith("STEP watch 9s ago  paused")
 
 
 def test_lights_stand_in_columns_where_there_is_room() -> None:

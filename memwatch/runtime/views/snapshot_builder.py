@@ -141,15 +141,15 @@ class SnapshotBuilder:
         return _seconds(self._ring.axis_of(instant), now_at_us)
 
     def _disk(self) -> Disk:
-        sample = self._ring.disk
+        sample, store_bytes = self._ring.disk, self._ring.store_bytes
         if sample is None:
-            return Disk(path=self.run.path)
+            return Disk(path=self.run.path, run_bytes=store_bytes)
         return Disk(
             path=self.run.path,
             total_bytes=sample.total_bytes,
             free_bytes=sample.free_bytes,
             free_share=sample.free_bytes / sample.total_bytes if sample.total_bytes else None,
-            run_bytes=sample.run_bytes,
+            run_bytes=sample.run_bytes if store_bytes is None else store_bytes,
         )
 
     def _processes(self) -> Processes:

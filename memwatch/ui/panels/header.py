@@ -20,6 +20,8 @@ _STATE_STYLES = {
     "killed": "crit",
     "silent": "warn",
 }
+_SHORT_REASON = 24
+"""A shorter word on the guard keeps its reason; a longer one leaves half of the width to others."""
 _SHORT_NAME = 8
 """Of a run's name so many characters are left at least, beside the word on its guard."""
 
@@ -37,6 +39,8 @@ def header(frame: Frame, width: int) -> Line:
     experiment = "" if run.experiment is None else f"{run.experiment}"
     phase = inert(run.phase or "", 24)
     guard = _guard_word(frame, snapshot)
+    if width_of([guard]) > max(width // 2, _SHORT_REASON):
+        guard = guard[0].partition(" (")[0], guard[1]
     clock: Line = [(f"  {clock_text(snapshot.t_us)} ", "strong")]
     parts: list[tuple[int, Line]] = [  # importance, then what is said
         (2, [("memwatch", "title")]),

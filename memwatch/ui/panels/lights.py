@@ -52,7 +52,8 @@ def _two_lines(found: tuple[Light, ...], frame: Frame, width: int) -> list[Line]
     second: Line = [(" ", ""), *joined(rest)]
     loud = next((light for light in found[1:] if light.word not in ("ok", "no data")), None)
     if loud is not None and loud.meaning:
-        second.append((f"  {inert(loud.meaning)}", WORD_STYLES[loud.word]))
+        whose = "" if loud is found[-1] else f"{loud.name}: "
+        second.append((f"  {whose}{inert(loud.meaning)}", WORD_STYLES[loud.word]))
     return [cut_line(first, width), cut_line(second, width)]
 
 
