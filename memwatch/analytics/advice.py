@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from math import ceil
 from statistics import median
-from typing import Final, NamedTuple
 
 from msgspec import to_builtins
 
+from memwatch.analytics.deeds import FAILED, FREES, effect_on, teaches, what_helps, what_stopped
 from memwatch.config.policy import Action, LevelRule, Policy
 from memwatch.domain.checkpoints import Checkpoints
-from memwatch.domain.intervention import Advice, Intervention, ResourceEffect
+from memwatch.domain.intervention import Advice, Intervention
 from memwatch.domain.level import Level
 from memwatch.domain.recovery import Recovery
 from memwatch.domain.snapshot import Limits, Resource
@@ -25,32 +25,13 @@ from memwatch.domain.units import bytes_text, counted, duration_text, share_text
 from memwatch.domain.wording import request_text
 
 MOST = 4
-_SOON_S = 3600.0
-_FAILED: Final = frozenset({"none", "worse"})
-_MEASURED: Final = _FAILED | {"effective"}
-_ABORT: Final = "abort_experiment"
-_FREES: Final = frozenset({"purge", "reclaim", "compact", _ABORT})
+_LITTLE = 0.001
+"""Of the limit: a step that frees less, by the agent's own account, frees nothing."""
 _TWICE, _THRICE = 2, 3
 _TIME_SHARE = 0.05
 """Share of a run's time in checkpoints over which a slower cadence is worth a word."""
 _LEAST_S = 60.0
 """No cool-down and no pause shorter than this is advised."""
-
-
-class Kind(NamedTuple):
-    """Interventions that are the same deed."""
-
-    action: str
-    tier: str
-    how: str
-
-    @property
-    def text(self) -> str:
-        """The deed in words."""
-        if self.action.partition(" ")[0] == "checkpoint":
-            return self.action
-        said = {"tier": self.tier, "how": self.how}
-        return request_text(self.action, {name: value for name, value in said.items() if value})
 
 
 def advise(
@@ -65,28 +46,20 @@ def advise(
 
     `memory` is the tree's usage as it is now: without it no action is held against a target.
     """
-    known = [it for it in interventions if _teaches(it)]
+    known = [it for it in interventions if teaches(it)]
     found = chain(
-        _cheapest(known, limits, policy, memory),
-        _stopped(known),
+        what_helps(known, recovery, limits, policy, memory),
+        what_stopped(known),
         _impossible(recovery),
         _bloat(checkpoints),
         _term(recovery),
-        _vain_steps(known, policy),
+        _vain_steps(known, interventions, limits, policy),
         _short_rebounds(known, policy),
         _vain_pauses(known, policy),
         _cadence(checkpoints, policy),
         _prune(checkpoints),
     )
     return tuple(one for one, _ in zip(found, range(MOST), strict=False))
-
-
-def kinds_of(known: Sequence[Intervention]) -> dict[Kind, list[Intervention]]:
-    """Return interventions by deed, in their order."""
-    found: dict[Kind, list[Intervention]] = {}
-    for it in known:
-        found.setdefault(Kind(it.action.replace("-", "_"), it.tier, it.how), []).append(it)
-    return found
 
 
 def steps_text(steps: Sequence[Action]) -> str:
@@ -98,103 +71,6 @@ def steps_text(steps: Sequence[Action]) -> str:
     unsaid = to_builtins(Action(op=""))
     told = [to_builtins(one).items() for one in steps]
     return json.dumps([{k: v for k, v in one if k == "op" or unsaid[k] != v} for one in told])
-
-
-def effect_on(it: Intervention, resource: str) -> ResourceEffect | None:
-    """Return what was measured of one resource around an intervention."""
-    return next((one for one in it.effects if one.resource == resource), None)
-
-
-def _teaches(it: Intervention) -> bool:
-    return it.verdict in _MEASURED and it.count == 1 and not it.overlaps
-
-
-def _meant_to_free(kind: Kind) -> bool:
-    """Whether it is memory that a deed is for: a checkpoint frees nothing, and should not."""
-    return kind.action in _FREES or kind.action == "pause"
-
-
-# -- what to do ------------------------------------------------------------------------------
-
-
-def _cheapest(
-    known: Sequence[Intervention], limits: Limits, policy: Policy, memory: Resource | None
-) -> Iterator[Advice]:
-    """Name the cheapest deed that brings memory under the end of its level, by past medians."""
-    target = _target(limits, policy, memory)
-    if target is None:
-        return
-    need, share = target
-    offers = [one for kind, of in kinds_of(known).items() if (one := _offer(kind, of)) is not None]
-    enough = [one for one in offers if one.freed >= need]
-    under = f"under {share_text(share)}"
-    if enough:
-        # What an abort throws away is not in its time: it is named where nothing else is enough.
-        best = min(enough, key=lambda one: (one.kind.action == _ABORT, one.cost_s, -one.freed))
-        text = (
-            f"{best.kind.text}: ~{bytes_text(best.freed)} in {duration_text(best.cost_s)} "
-            f"({best.times}), the cheapest that brings memory {under}"
-        )
-        yield Advice(text=text, kind="action")
-    elif offers:
-        most = max(offers, key=lambda one: one.freed)
-        text = (
-            f"nothing measured here frees the {bytes_text(need)} that it takes to be {under}; "
-            f"most: {most.kind.text}, ~{bytes_text(most.freed)} ({most.times})"
-        )
-        yield Advice(text=text, kind="action")
-
-
-def _target(limits: Limits, policy: Policy, memory: Resource | None) -> tuple[float, float] | None:
-    """Return how many bytes are too many, and the share of the limit to come under."""
-    if memory is None or memory.used is None or limits.binding is None:
-        return None
-    arrival = memory.time_to_limit_s
-    if memory.level == "normal" and (arrival is None or arrival[0] >= _SOON_S):
-        return None
-    ends = {"warn": policy.exit.warn, "intervene": policy.exit.intervene}
-    share = ends.get(memory.level, policy.exit.emergency)
-    if memory.level == "normal":
-        share = policy.exit.warn
-    need = memory.used - share * limits.binding.bytes
-    return (need, share) if need > 0 else None
-
-
-class _Offer(NamedTuple):
-    kind: Kind
-    freed: float
-    cost_s: float
-    times: str
-
-
-def _offer(kind: Kind, of: Sequence[Intervention]) -> _Offer | None:
-    """Return what a deed frees of the process tree's memory; a tier's own bytes are not enough."""
-    if not _meant_to_free(kind) or kind.action == "pause":
-        return None
-    memory = [(it, effect_on(it, "memory")) for it in of]
-    freed = [(it, one.freed) for it, one in memory if one is not None and one.freed is not None]
-    if not freed or median(size for _, size in freed) <= 0:
-        return None
-    cost_s = median((it.duration_s or 0.0) + (it.pause_s or 0.0) for it, _ in freed)
-    return _Offer(kind, median(size for _, size in freed), cost_s, times_text(len(freed)))
-
-
-def _stopped(known: Sequence[Intervention]) -> Iterator[Advice]:
-    """Name what worked and does not any more."""
-    for kind, of in kinds_of(known).items():
-        if not _meant_to_free(kind):
-            continue
-        failed = list(takewhile(lambda it: it.verdict in _FAILED, of))
-        worked = [it for it in of[len(failed) :] if it.verdict == "effective"]
-        if len(failed) < _TWICE or not worked:
-            continue
-        sizes = [it.freed_bytes for it in worked if it.freed_bytes is not None]
-        before = f"it freed ~{bytes_text(median(sizes))}" if sizes else "it worked"
-        text = (
-            f"{kind.text} stopped working: no effect the last {len(failed)} times, before that "
-            f"{before} ({times_text(len(worked))})"
-        )
-        yield Advice(text=text, kind="stopped")
 
 
 def _term(recovery: Recovery) -> Iterator[Advice]:
@@ -233,30 +109,57 @@ def _impossible(recovery: Recovery) -> Iterator[Advice]:
     yield Advice(text=text, kind="policy", set=f"budget.recover_s={value}")
 
 
-def _vain_steps(known: Sequence[Intervention], policy: Policy) -> Iterator[Advice]:
-    """Name steps of a gentle level that never freed anything."""
+def _vain_steps(
+    known: Sequence[Intervention],
+    all_of_them: Sequence[Intervention],
+    limits: Limits,
+    policy: Policy,
+) -> Iterator[Advice]:
+    """Name steps of a gentle level that never freed anything.
+
+    As we measured it; where steps run back to back, as the agent itself says of each.
+    """
     gentle: tuple[tuple[Level, LevelRule], ...] = (
         ("warn", policy.levels.warn),
         ("intervene", policy.levels.intervene),
     )
     for level, rule in gentle:
         at_level = [it for it in known if _level_of(it) == level]
+        plans = [it for it in all_of_them if it.op == "plan" and _level_of(it) == level]
         for action in rule.steps:
-            tried = [it for it in at_level if _is_step(it, action)]
-            if len(tried) < _THRICE or any(it.verdict not in _FAILED for it in tried):
+            what, key = request_text(action.op, action.args), f"levels.{level}.steps"
+            vain = _measured_vain(at_level, action) or _vain_by_account(plans, what, limits)
+            if not vain:
                 continue
             rest = tuple(one for one in rule.steps if one != action)
-            what, key = request_text(action.op, action.args), f"levels.{level}.steps"
-            text = f"{what} freed nothing {len(tried)} of {len(tried)} times: not worth a step"
             yield Advice(
-                text=f"{text} of {key}",
+                text=f"{what} freed {vain}: not worth a step of {key}",
                 kind="policy",
                 set=f"{key}={steps_text(rest)}" if rest else "",
             )
 
 
+def _measured_vain(at_level: Sequence[Intervention], action: Action) -> str:
+    tried = [it for it in at_level if _is_step(it, action)]
+    if len(tried) < _THRICE or any(it.verdict not in FAILED for it in tried):
+        return ""
+    return f"nothing {len(tried)} of {len(tried)} times"
+
+
+def _vain_by_account(plans: Sequence[Intervention], what: str, limits: Limits) -> str:
+    """Return what a step freed at most in the plans of a level, where that is next to nothing."""
+    told = [stage.freed_bytes for it in plans for stage in it.stages if stage.name == what]
+    if len(told) < _THRICE or limits.binding is None:
+        return ""
+    known = [freed for freed in told if freed is not None]
+    most = max(known, default=0)
+    if len(known) < len(told) or most > _LITTLE * limits.binding.bytes:
+        return ""
+    return f"{bytes_text(most)} at most in {len(told)} plans, by the agent's own account"
+
+
 def _is_step(it: Intervention, action: Action) -> bool:
-    if action.op not in _FREES or it.op != action.op:
+    if action.op not in FREES or it.op != action.op:
         return False
     wanted = {name: action.args[name] for name in ("tier", "how") if name in action.args}
     return all(getattr(it, name) == value for name, value in wanted.items())
@@ -295,7 +198,7 @@ def _rebound_s(it: Intervention) -> float | None:
 def _vain_pauses(known: Sequence[Intervention], policy: Policy) -> Iterator[Advice]:
     pauses = [it for it in known if it.action == "pause"]
     longest_s = policy.pause.longest_s
-    if len(pauses) < _TWICE or any(it.verdict not in _FAILED for it in pauses):
+    if len(pauses) < _TWICE or any(it.verdict not in FAILED for it in pauses):
         return
     lost_s = sum(it.pause_s or 0.0 for it in pauses)
     value = max(_LEAST_S, longest_s // 2)

@@ -8,7 +8,8 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from memwatch.analytics.advice import effect_on, kinds_of, steps_text
+from memwatch.analytics.advice import steps_text
+from memwatch.analytics.deeds import effect_on, kinds_of
 from memwatch.analytics.report.model import DeedRow, PlanRow
 from memwatch.config.policy import LevelRule, Policy
 from memwatch.domain.intervention import Advice, Intervention

@@ -27,9 +27,11 @@ def plan_deed(plan: str, done: Sequence[tuple[CommandInfo, When]]) -> Deed | Non
         return None
     when = When(min(at.began_us for _, at in done), max(at.done_us for _, at in done))
     first = min((step for step, _ in done), key=lambda step: step.asked_us)
+    freeing = dict.fromkeys(op_text(step.op) for step, _ in done if step.op in _FREES)
     row = Intervention(
         id=plan,
         action=f"plan {plan.rpartition('-')[2]}",
+        how=", ".join(freeing),
         origin=first.origin,
         by=first.by,
         why=first.why,
