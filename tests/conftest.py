@@ -5,6 +5,11 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is: speed is for the benchmarks.
+settings.register_profile("memwatch", deadline=None)
+settings.load_profile("memwatch")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

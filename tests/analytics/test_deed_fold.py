@@ -70,7 +70,7 @@ VALUES = st.none() | st.integers() | st.text(max_size=9) | st.lists(st.integers(
 
 
 @given(st.lists(st.tuples(KINDS, st.dictionaries(NAMES, VALUES)), max_size=300))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_whatever_a_log_says_is_kept_in_bounds(said: list[tuple[str, dict[str, Any]]]) -> None:
     state = RunState()
     state.fold(Record(n, n, n, kind, members) for n, (kind, members) in enumerate(said, 1))

@@ -13,10 +13,7 @@ import pytest
 from tests.cli.conftest import tree
 from tests.e2e.stage import Stage
 from tests.ingest.stores.graph import STEPS, make
-from tests.ingest.stores.making import NOW_US, TRAINER, age, hf, put
-
-# Another process looks, and by the real clock.
-AGO_US = NOW_US - time.time_ns() // 1000
+from tests.ingest.stores.making import TRAINER, age, hf, put
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +23,8 @@ def stage() -> Iterator[Stage]:
 
 
 def at(place: Path, minutes_ago: float) -> None:
-    age(place, NOW_US - AGO_US - round(minutes_ago * 60e6))
+    """Another process looks, and by the real clock."""
+    age(place, time.time_ns() // 1000 - round(minutes_ago * 60e6))
 
 
 def test_a_directory(stage: Stage, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ NEARLY = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     wild=st.dictionaries(NAMES, WILD, max_size=4),
     nearly=NEARLY,

@@ -61,7 +61,7 @@ KEYS = BASE | PHASED
 VALUES = st.fixed_dictionaries({}, optional=KEYS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(said=st.fixed_dictionaries(dict.fromkeys(ORDER, VALUES)))
 def test_what_the_highest_layer_says_is_the_value_and_it_is_the_source(
     said: dict[str, dict[str, Any]],
@@ -107,7 +107,7 @@ def filled(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     said=st.fixed_dictionaries({}, optional=KEYS).filter(bool),
     layer=st.sampled_from(ORDER),

@@ -184,7 +184,7 @@ def test_observing_says_what_would_call_for_it() -> None:
 FIGURES = st.one_of(st.none(), st.floats(0, 400), st.sampled_from([float("nan"), float("inf")]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     course=st.lists(
         st.tuples(FIGURES, FIGURES, FIGURES, st.sampled_from([0.3, 0.62, 0.8, 0.92]), st.booleans())

@@ -66,7 +66,7 @@ def put(state: Any, path: tuple[Any, ...], leaf: Any) -> None:
         state[path[-1]] = leaf
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.data(), same_boot=st.booleans(), share=st.sampled_from([0.3, 0.62, 0.8, 0.92, 0.97]))
 def test_whatever_it_says_the_engine_goes_on(
     data: st.DataObject, same_boot: bool, share: float

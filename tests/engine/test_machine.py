@@ -332,4 +332,4 @@ class Engine(RuleBasedStateMachine):
 
 
 TestEngine = Engine.TestCase
-TestEngine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestEngine.settings = settings(max_examples=120, stateful_step_count=40)

@@ -88,7 +88,7 @@ GARBAGE = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=GARBAGE)
 def test_f3_no_text_stops_the_listener_or_has_an_effect(agent: Agent, text: bytes) -> None:
     publish_bytes(agent.path, "3-c1.json", text)

@@ -189,5 +189,5 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLogMachine = LogMachine.TestCase
 TestLogMachine.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, report_multiple_bugs=False
+    max_examples=200, stateful_step_count=40, report_multiple_bugs=False
 )

@@ -152,7 +152,7 @@ ANY = st.recursive(
     st.dictionaries(st.sampled_from(["at", *Intervention.__struct_fields__]), ANY),
     st.sampled_from(["10s", "10min", "settled", "later", 7]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_a_log_says_it_is_an_intervention_or_nothing(
     said: dict[str, Any], stage: object
 ) -> None:

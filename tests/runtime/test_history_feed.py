@@ -94,7 +94,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ACTIONS)
 def test_no_loss_and_no_repetition_whatever_fails_in_between(actions: list[str]) -> None:
     patch = pytest.MonkeyPatch()

@@ -89,9 +89,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 SECONDS = st.integers(0, STORED_S)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SECONDS, SECONDS, st.integers(1, 400))
 def test_a_course_shows_each_sample_in_its_column(bench: Bench, a: int, b: int, count: int) -> None:
     start, end = min(a, b), max(a, b) + 1
@@ -115,9 +113,7 @@ def test_before_and_behind_there_are_gaps(bench: Bench) -> None:
     assert bench.hub.series("memory", END_US, T0_US, 3) == [GAP] * 3
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SECONDS, SECONDS)
 def test_events_of_a_span_come_once_and_in_order(bench: Bench, a: int, b: int) -> None:
     start, end = min(a, b), max(a, b)

@@ -247,5 +247,5 @@ def _check_course(states: list[Any], *, restarted: bool = False) -> None:
     assert restarted or way == sorted(set(way)), states
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+LedgerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
 TestLedgerMachine = LedgerMachine.TestCase

@@ -289,9 +289,7 @@ steps = st.lists(
 )
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_any_order_of_reads_and_restarts_gives_the_same_file(
     tmp_path: Path, history: list[tuple[str, int]]

@@ -57,7 +57,7 @@ courses = st.lists(
 ).map(sorted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(courses, st.integers(-300, 2_300), st.integers(1, 2_500), st.integers(1, 60))
 def test_a_stored_course_is_cut_as_the_live_one_is(
     historian: Historian,

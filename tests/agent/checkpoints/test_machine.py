@@ -155,5 +155,5 @@ class CheckpointMachine(RuleBasedStateMachine):
 
 TestCheckpointMachine = CheckpointMachine.TestCase
 TestCheckpointMachine.settings = settings(
-    max_examples=40, stateful_step_count=25, suppress_health_check=list(HealthCheck), deadline=None
+    max_examples=40, stateful_step_count=25, suppress_health_check=list(HealthCheck)
 )

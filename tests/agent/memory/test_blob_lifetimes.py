@@ -149,7 +149,7 @@ class Lifetimes(RuleBasedStateMachine):
 
 def test_no_order_of_events_loses_a_blob_that_is_needed() -> None:
     run_state_machine_as_test(
-        Lifetimes, settings=settings(max_examples=100, stateful_step_count=30, deadline=None)
+        Lifetimes, settings=settings(max_examples=100, stateful_step_count=30)
     )
 
 

@@ -199,7 +199,7 @@ acts = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(acts, max_size=25))
 def test_whatever_is_asked_for_verified_stays_and_all_can_be_taken_back(
     asked: list[tuple[str, str, Any]],

@@ -212,5 +212,5 @@ class Storage(RuleBasedStateMachine):
         assert state == now
 
 
-Storage.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Storage.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestStorage = Storage.TestCase

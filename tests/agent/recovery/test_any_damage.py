@@ -67,7 +67,7 @@ def test_undamaged(run: AnyRun) -> None:
     assert kept(state) == run.truth[run.lsn]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_a_flipped_bit_anywhere(run: AnyRun, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))
@@ -82,7 +82,7 @@ def test_a_flipped_bit_anywhere(run: AnyRun, data: st.DataObject) -> None:
         _true_or_said(run, Path(folder) / "run", name)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_a_cut_at_any_byte(run: AnyRun, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))
@@ -93,7 +93,7 @@ def test_a_cut_at_any_byte(run: AnyRun, data: st.DataObject) -> None:
         _true_or_said(run, Path(folder) / "run", name)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_any_files_gone(run: AnyRun, data: st.DataObject) -> None:
     names = data.draw(st.sets(st.sampled_from(_files(run)), min_size=1, max_size=4))
@@ -103,7 +103,7 @@ def test_any_files_gone(run: AnyRun, data: st.DataObject) -> None:
         _true_or_said(run, Path(folder) / "run", *names)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_bytes_from_elsewhere_over_any_place(run: AnyRun, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(_files(run)))

@@ -14,7 +14,7 @@ from tests.analytics.efficacy.truth import DONE_US, MB, SPANS, WHEN, S, Truth, r
 HOUR = 3_700
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     freed=st.floats(100, 450),
     late_s=st.floats(0.1, 5),
@@ -43,7 +43,7 @@ def test_what_was_freed_and_when_it_came_back(
     assert found.held_s is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(noise=st.floats(0, 0.05), seed=st.integers(0, 10_000), period_s=st.sampled_from([1.0, 2.0]))
 def test_noise_alone_is_no_effect(noise: float, seed: int, period_s: float) -> None:
     truth = Truth(freed=0.0, noise=noise, seed=seed, period_s=period_s)
@@ -52,7 +52,7 @@ def test_noise_alone_is_no_effect(noise: float, seed: int, period_s: float) -> N
     assert (found.rebound_s, found.held_s) == (None, None)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(late_s=st.floats(13, 500), freed=st.floats(50, 400))
 def test_what_is_freed_late_is_seen_at_ten_minutes(late_s: float, freed: float) -> None:
     read = reading(Truth(freed=freed * MB, late_s=late_s).series(700))
@@ -99,7 +99,7 @@ def test_nothing_is_said_before_it_was_measured(second: int) -> None:
 
 
 @given(gap_s=st.floats(-200, 5), length_s=st.floats(0, 400))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_gap_in_the_recording_is_no_measurement(gap_s: float, length_s: float) -> None:
     """Whatever is said is the truth, or nothing."""
     truth = Truth()
@@ -172,7 +172,7 @@ def test_a_value_that_is_told_on_change_holds_until_it_would_have_been_told_agai
     st.integers(0, 5_000),
     st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_whatever_was_measured_an_effect_rests_on_both_sides(
     samples: list[tuple[int, float]], now_s: int, told: bool
 ) -> None:

@@ -29,7 +29,7 @@ def effect(
     return watched(reading(series), 30).effect(DONE_US + 30 * S)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(per_s=st.floats(1, 10), freed=st.floats(30, 200))
 def test_a_leak_that_is_held_up_does_not_hide_what_was_freed(per_s: float, freed: float) -> None:
     found = effect(per_s, freed)
@@ -53,7 +53,7 @@ def test_what_speeds_up_just_before_is_held_against_the_last_of_it() -> None:
     assert found.freed == pytest.approx(60 * MB, rel=0.25), "by its median it would be nothing"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(per_s=st.floats(0.8, 6))
 def test_usage_that_falls_by_itself_is_no_merit(per_s: float) -> None:
     found = effect(-per_s, 0, then_per_s=-per_s)
