@@ -77,12 +77,26 @@ class Bench:
 
     def written(self, kind: str) -> list[dict[str, Any]]:
         self.recorder.close()
+        self.recorder = Recorder(self.folder / "wal", self.run.clock, self._log)
         lines = [
             msgspec.json.decode(line)
             for path in sorted((self.folder / "wal").iterdir())
             for line in path.read_bytes().splitlines()
         ]
         return [line for line in lines if line["k"] == kind]
+
+    def records(self) -> list[Record]:
+        """Return what the guard's log holds of recoveries, as the next guard reads it."""
+        found = [*self.written("estimate"), *self.written("restart")]
+        found.sort(key=lambda one: one["lsn"])
+        return [Record(one["lsn"], one["t"], one["m"], one["k"], one) for one in found]
+
+    def next_guard(self) -> Estimates:
+        """Return that of a guard that takes over from one that was killed."""
+        made = self.another()
+        made.restore(self.records())
+        made.begin()
+        return made
 
     def restart(self) -> None:
         self.run.say("run.begin", start_id="s2", up_us=400_000)
@@ -157,6 +171,122 @@ def test_a_guard_that_comes_later_knows_what_the_one_before_it_wrote(bench: Benc
     third.begin()
     third.look(None)
     assert third.past == (done,), "a restart that is in the file is not written again"
+
+
+def test_a_guard_killed_between_log_and_file_leaves_one_of_each(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.run.begin()
+    bench.restart()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as death:
+        death.setattr("memwatch.runtime.guard.estimates.append_recovery", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bench.estimates.look(None)
+    assert read_recoveries(bench.folder) == ()
+    for _ in range(3):
+        bench.next_guard().look(None)
+    (done,) = read_recoveries(bench.folder)
+    assert [one["t_us"] for one in bench.written("restart")] == [done.t_us]
+    assert len(bench.told) == 1
+
+
+def test_a_restart_is_not_forgotten_while_disks_are_full(bench: Bench) -> None:
+    bench.run.begin()
+    bench.restart()
+    bench.files.fail_all("write")
+    bench.estimates.look(None)
+    assert len(bench.estimates.past) == 1, "it is shown all the same"
+    assert (read_recoveries(bench.folder), bench.told) == ((), [])
+    bench.files.heal()
+    bench.run.clock.advance_s(10)
+    bench.estimates.look(None)
+    bench.estimates.look(None)
+    assert len(read_recoveries(bench.folder)) == len(bench.written("restart")) == 1
+
+
+def test_a_restart_behind_many_drills_is_not_counted_again(bench: Bench) -> None:
+    bench.run.begin()
+    bench.restart()
+    bench.estimates.look(None)
+    for number in range(50):
+        drill = PastRecovery(t_us=bench.run.clock.wall_us() + number, total_s=1.0)
+        append_recovery(bench.folder, drill)
+    later = bench.another()  # the guard's log begins behind it
+    later.begin()
+    later.look(None)
+    assert len(bench.written("restart")) == 1
+    kinds = [one.kind for one in read_recoveries(bench.folder, 100)]
+    assert kinds.count("restart") == 1
+    assert len(later.past) == 20
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_wall_clock_that_is_set_spoils_no_comparison(
+    bench: Bench, hours: int, *, killed: bool
+) -> None:
+    bench.run.begin()
+    bench.estimates.look(bench.shown(0.5))
+    bench.run.clock.advance_s(5)
+    bench.run.clock.step_wall_s(hours * 3600)
+    bench.restart()
+    follower = bench.next_guard() if killed else bench.estimates
+    bench.run.clock.advance_s(1)
+    follower.look(bench.shown(99))
+    (done,) = follower.past
+    assert done.estimate is not None
+    assert done.estimate.likely == pytest.approx(0.45)
+
+
+def test_the_newest_stands_first_though_the_wall_clock_was_set_back(bench: Bench) -> None:
+    bench.run.begin()
+    append_recovery(bench.folder, PastRecovery(t_us=bench.run.clock.wall_us(), total_s=1.0))
+    bench.run.clock.step_wall_s(-3600)
+    bench.restart()
+    bench.estimates.look(None)
+    assert [one.kind for one in bench.estimates.past] == ["restart", "drill"]
+
+
+def test_an_agent_that_dies_on_and_on_is_counted_in_bounded_memory(bench: Bench) -> None:
+    bench.run.begin()
+    for _ in range(400):
+        bench.run.clock.advance_s(2)
+        bench.restart()
+        bench.estimates.look(None)
+    assert len(bench.written("restart")) == 400
+    assert len(bench.estimates.past) == 20
+    bench.next_guard().look(None)
+    assert len(bench.written("restart")) == 400
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"terms": {"load": {"us": -5, "bytes": "x", "records": 1 << 62}}},
+        {"terms": {"load": 5, "read": None}},
+        {"terms": {"load": {"us": 1e308}}, "state_bytes": -1},
+        {"terms": {}, "duration_us": -(1 << 40)},
+        {"terms": {"load": {"us": 1 << 53}, "replay": {"us": 1 << 53}}},
+    ],
+)
+def test_what_an_agent_says_of_its_recovery_is_not_believed_blindly(
+    bench: Bench, members: dict[str, Any]
+) -> None:
+    bench.run.begin(up_us=1 << 53)
+    bench.run.say("run.begin", start_id="s2", up_us=400_000)
+    bench.run.say("recovery", **{"duration_us": 200_000, **members})
+    bench.run.clock.advance_s(1)
+    bench.estimates.look(None)
+    bench.estimates.look(bench.run.snapshot(past=bench.estimates.past))
+    for done in bench.estimates.past:
+        assert 0 < done.total_s < 1e9
+        assert all(0 <= term.seconds < 1e9 and term.bytes >= 0 for term in done.terms)
+    found = bench.run.snapshot(past=bench.estimates.past)
+    assert "null" not in msgspec.json.encode(found.recovery.rto_s).decode()
 
 
 def test_an_estimate_in_the_log_that_is_none_says_nothing(bench: Bench) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from memwatch.analytics.recovery.costs import StartSeen
 from memwatch.analytics.recovery.sound import sound
+from memwatch.analytics.told import Instant
 from memwatch.domain.record import Record, whole
 from memwatch.domain.recovery import MeasuredTerm, PastRecovery
 
@@ -42,12 +43,12 @@ class Restarts:
         )
         return tuple(one for one in found if one is not None)
 
-    def began_us(self, done: PastRecovery) -> int:
-        """Return the wall time of a restart's first record: what was known before is older."""
+    def began(self, done: PastRecovery) -> Instant:
+        """Return when a restart's first record was written: what was known before is older."""
         begins = (
             begin for begin, recovery in self._pairs() if recovery and recovery.t_us == done.t_us
         )
-        return next((begin.t_us for begin in begins), done.t_us)
+        return next((Instant.of(begin) for begin in begins), Instant(t_us=done.t_us))
 
     def _pairs(self) -> list[tuple[Record, Record | None]]:
         """Return the starts, each with the recovery that belongs to it, newest first."""

@@ -1,7 +1,9 @@
 """What the guard keeps of recoveries: estimates in its log, restarts that it saw, what they teach.
 
 Runs on the clerk's thread, as it reads and writes files. A restart is held against the estimate
-that stood when the agent died: the newest one older than the restart's first record.
+that stood when the agent died: the newest one older than the restart's first record. It is written
+to the guard's log first and then to the run's file, so what is in the file is in the log, and a
+guard that was killed in between leaves the next one only the file to write.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from memwatch.analytics.recovery.costs import (
     shared,
 )
 from memwatch.analytics.recovery.estimate import comparable, expected
+from memwatch.analytics.recovery.sound import sound
 from memwatch.config.policy import CrashBudget
 from memwatch.domain.clock import Clock
 from memwatch.domain.record import Record, figure
@@ -30,7 +33,7 @@ from memwatch.domain.snapshot import PAST, Snapshot
 from memwatch.host.lock import LockHeldError
 from memwatch.runtime.guard.recorder import Recorder
 from memwatch.runtime.runs.host_file import HostFile
-from memwatch.runtime.runs.recovery_file import RecoveryNews, append_recovery
+from memwatch.runtime.runs.recovery_file import MOST, RecoveryNews, append_recovery
 from memwatch.runtime.views.recovery_view import Known
 from memwatch.runtime.views.ring import Ring
 
@@ -39,6 +42,8 @@ _AGAIN_US: Final = 300_000_000
 _STOOD: Final = 30
 """Looks whose estimates are remembered: what is newer than a restart's begin says nothing of it."""
 _HOST_US: Final = 60_000_000
+_UNFILED: Final = 64
+_LOGGED: Final = 256
 _NAMES: Final = frozenset(("start", "load", "blobs", "read", "replay"))
 
 
@@ -56,14 +61,18 @@ class Estimates:
         self._recorder = recorder
         self._clock = clock
         self._stood: deque[tuple[int, tuple[RecoveryTerm, ...]]] = deque(maxlen=_STOOD)
+        """With their instants on the ring's axis: the wall clock may jump."""
         self._written: tuple[int, float] | None = None
         """Boot clock and value of the newest estimate in the log."""
         self._was_past = False
         self._news = RecoveryNews(home)
         self._kept: tuple[PastRecovery, ...] = ()
-        """What the run's file holds, newest first."""
-        self._seen: list[PastRecovery] = []
-        """Restarts that were found by this guard."""
+        """What the end of the run's file holds, newest first."""
+        self._seen: dict[int, PastRecovery] = {}
+        """Restarts by their time that are not in the file, as far as was looked, oldest first."""
+        self._logged: deque[int] = deque(maxlen=_LOGGED)
+        """Times of restarts that are in the guard's log."""
+        self._past: tuple[PastRecovery, ...] = ()
         self._taught: tuple[tuple[PastRecovery, ...], tuple[StartSeen, ...]] | None = None
         self._host_due_us = 0
         self._costs: Costs | None = None
@@ -75,8 +84,7 @@ class Estimates:
     @property
     def past(self) -> tuple[PastRecovery, ...]:
         """Drills and restarts of this run, newest first."""
-        known = {one.t_us: one for one in (*self._seen, *self._kept)}
-        return tuple(sorted(known.values(), key=lambda one: one.t_us, reverse=True))
+        return self._past
 
     def known(self, budget: CrashBudget) -> Known:
         """Return what an estimate needs besides the ring."""
@@ -89,10 +97,25 @@ class Estimates:
         )
 
     def restore(self, told: list[Record]) -> None:
-        """Take the estimates that a guard before this one wrote, in order."""
+        """Take the estimates and restarts that a guard before this one wrote, in order."""
         for record in told:
-            if record.kind == "estimate" and (terms := _terms_of(record)):
-                self._stood.append((record.t_us, terms))
+            if record.kind == "restart":
+                self._take_logged(record)
+            elif terms := _terms_of(record):
+                self._stood.append((self._axis_of(record), terms))
+
+    def _take_logged(self, record: Record) -> None:
+        try:
+            done = sound(msgspec.convert(record.members, PastRecovery))
+        except (ValueError, RecursionError):
+            return
+        if done is not None and done.kind == "restart":
+            self._logged.append(done.t_us)
+            self._note(done)
+
+    def _axis_of(self, record: Record) -> int:
+        of_this_boot = record.m_us <= self._clock.boot_us()
+        return record.m_us if of_this_boot else self._ring.to_axis(record.t_us)
 
     def begin(self) -> None:
         """Read what the machine keeps."""
@@ -110,7 +133,9 @@ class Estimates:
     def _read_file(self) -> None:
         if (found := self._news.look()) is not None:
             self._kept = found
-            self._ring.touch()
+            for done in found:
+                self._seen.pop(done.t_us, None)
+            self._put_together()
 
     # -- estimates -----------------------------------------------------------------------------
 
@@ -120,7 +145,7 @@ class Estimates:
         if rto is None:
             return
         died, self._was_past = is_past and not self._was_past, is_past
-        self._stood.append((self._clock.wall_us(), recovery.terms))
+        self._stood.append((now_us, recovery.terms))
         if self._written is not None and not died:
             at_us, likely = self._written
             moved = abs(rto.likely - likely) > _MOVED * likely
@@ -133,20 +158,41 @@ class Estimates:
 
     def _find_restarts(self) -> None:
         restarts = self._ring.state.restarts
-        known = {one.t_us for one in self.past}
+        known = {*self._seen, *self._logged, *(one.t_us for one in self._kept)}
         for done in reversed(restarts.restarts()):
-            if done.t_us in known:
-                continue
-            stood = self._stood_at(restarts.began_us(done))
-            names = [term.name for term in done.terms]
-            done = replace(done, estimate=comparable(stood, names), expected=expected(stood))
-            self._seen.append(done)
-            self.tell(self._recorder.append("restart", msgspec.to_builtins(done)))
-            try:
-                append_recovery(self._home, done)
-            except OSError:
-                continue  # it is in the guard's own log, and known while this guard lives
-            self._ring.touch()
+            if done.t_us not in known:
+                stood = self._stood_at(self._ring.axis_of(restarts.began(done)))
+                names = [term.name for term in done.terms]
+                estimate = comparable(stood, names)
+                self._note(replace(done, estimate=estimate, expected=expected(stood)))
+        for done in tuple(self._seen.values()):
+            self._keep(done)
+
+    def _note(self, done: PastRecovery) -> None:
+        """Take a restart of which the file does not know yet."""
+        self._seen[done.t_us] = done
+        while len(self._seen) > _UNFILED:
+            del self._seen[next(iter(self._seen))]
+        self._put_together()
+
+    def _keep(self, done: PastRecovery) -> None:
+        """Write a restart down; what a full disk refuses is tried again at the next look."""
+        if done.t_us not in self._logged:
+            record = self._recorder.append("restart", msgspec.to_builtins(done))
+            if not record.lsn:
+                return
+            self._logged.append(done.t_us)
+            self.tell(record)
+        try:
+            append_recovery(self._home, done)
+        except OSError:
+            return
+        self._read_file()
+
+    def _put_together(self) -> None:
+        """Take those that lie in no file yet before all others: these are in order already."""
+        self._past = (*reversed(self._seen.values()), *self._kept)[:MOST]
+        self._ring.touch()
 
     def _stood_at(self, t_us: int) -> tuple[RecoveryTerm, ...]:
         """Return the newest estimate that is older."""

@@ -22,7 +22,8 @@ written down again in less (`notifier.STANDS_S`, `leaving.KEPT_S`), as is what a
 engine do, and what the engine remembers."""
 _TOLD = frozenset({"alert", "notify", "viewer", "level", "plan", "gap", "guard.begin", "store"})
 _ENGINE = frozenset({"engine.state", "engine.mode"})
-_KEPT = _TOLD | _ENGINE | {"intervention", "estimate", "efficacy"}
+_RECOVERY = frozenset({"estimate", "restart"})
+_KEPT = _TOLD | _ENGINE | _RECOVERY | {"intervention", "efficacy"}
 
 
 class Recollection(Struct):
@@ -39,7 +40,7 @@ class Recollection(Struct):
     told: list[Record] = []
     """What alerts and viewers were told of, in order."""
     estimates: list[Record] = []
-    """What a crash would have cost, in order."""
+    """What a crash would have cost, and restarts that came, in order."""
     efficacy: list[Record] = []
     """What interventions did, in order."""
 
@@ -91,6 +92,6 @@ def _put_together(records: list[Record], now_us: int) -> Recollection:
         epoch=max((record.number("epoch") or 0 for record in of("guard.begin")), default=0),
         requests=[record for record in of("intervention") if record.t_us >= since_us],
         told=[record for record in records if record.kind in _TOLD],
-        estimates=of("estimate"),
+        estimates=[record for record in records if record.kind in _RECOVERY],
         efficacy=of("efficacy"),
     )

@@ -41,7 +41,7 @@ def test_a_restart_is_over_when_the_run_goes_on() -> None:
     assert took["start"] == (0.2, 0, 0), "the recovery aside"
     assert took["replay"] == (0.06, 1000, 7)
     assert (done.bytes, done.state_bytes, done.lossy) == (2000, 5000, False)
-    assert restarts.began_us(done) == _T0 + 50_000_000
+    assert restarts.began(done).t_us == _T0 + 50_000_000
 
 
 def test_each_start_tells_how_long_it_took() -> None:
