@@ -7,14 +7,13 @@ order of segments.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memwatch.analytics.told import Instant, Start, Told
+from memwatch.analytics.told import Instant, Start, Told, keep
 from memwatch.domain.record import Record
 from memwatch.domain.text import inert
 
@@ -116,7 +115,7 @@ class DeedFold:
     def _begin(self, record: Record) -> None:
         start = Begun(record)
         self._join(start)
-        _keep(self.starts, start, _KEPT_STARTS)
+        keep(self.starts, start, _KEPT_STARTS)
 
     def _join(self, start: Begun) -> None:
         found = self._ends.get(start.lsn)
@@ -124,17 +123,17 @@ class DeedFold:
             start.died, start.well = found
 
     def _mode(self, record: Record) -> None:
-        _keep(self.modes, ModeChange(record))
+        keep(self.modes, ModeChange(record), _KEPT)
 
     def _compact(self, record: Record) -> None:
-        _keep(self.compactions, Compaction(record))
+        keep(self.compactions, Compaction(record), _KEPT)
 
     def _retention(self, record: Record) -> None:
         if record.text("what") == "asked":
-            _keep(self.retained, Retained(record))
+            keep(self.retained, Retained(record), _KEPT)
 
     def _experiment(self, record: Record) -> None:
-        _keep(self.experiments, ExperimentBegin(record))
+        keep(self.experiments, ExperimentBegin(record), _KEPT)
 
     def _command(self, record: Record) -> None:
         name = inert(record.text("id"), 100)
@@ -160,15 +159,6 @@ class DeedFold:
         )
         while len(self.requests) > _KEPT:
             del self.requests[min(self.requests, key=lambda one: self.requests[one].taken.lsn)]
-
-
-_Kept = TypeVar("_Kept", ModeChange, Compaction, Retained, ExperimentBegin, Begun)
-
-
-def _keep(told: list[_Kept], item: _Kept, limit: int = _KEPT) -> None:
-    insort(told, item, key=lambda one: one.lsn)
-    if len(told) > limit:
-        del told[0]
 
 
 _HANDLERS: dict[str, Callable[[DeedFold, Record], None]] = {

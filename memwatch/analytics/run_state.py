@@ -6,16 +6,15 @@ from and an older record never overrides a newer one; counts simply add up.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from memwatch.analytics.checkpoints.fold import CheckpointFold
 from memwatch.analytics.deed_fold import DeedFold
 from memwatch.analytics.narrate import KNOWN_KINDS
 from memwatch.analytics.recovery.restarts import Restarts
-from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start
+from memwatch.analytics.told import End, ExperimentEnd, Instant, Purge, Start, keep
 from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.record import Fault, Record, figure, whole
 from memwatch.domain.sample import TierSample
@@ -198,7 +197,7 @@ class RunState:
         end = ExperimentEnd(record)
         room = end.status in self.experiments or len(self.experiments) < _KEPT_STATUSES
         self.experiments[end.status if room else "other"] += 1
-        _insert(self.recent_experiments, end, _KEPT_EXPERIMENTS)
+        keep(self.recent_experiments, end, _KEPT_EXPERIMENTS)
         self.saved.experiment_ended(end.lsn, end.status)
         metrics = record.members.get("metrics")
         best = record.members.get(
@@ -224,7 +223,7 @@ class RunState:
 
     def _purge_end(self, record: Record) -> None:
         self.purge_count += 1
-        _insert(self.purges, Purge(record), _KEPT_PURGES)
+        keep(self.purges, Purge(record), _KEPT_PURGES)
 
     def _command(self, record: Record) -> None:
         self.deeds.take(record)
@@ -250,16 +249,6 @@ class RunState:
             self.asked[inert(made, 80)] = (origin, name)
             if len(self.asked) > _KEPT_CHECKPOINTS:
                 del self.asked[next(iter(self.asked))]
-
-
-_Kept = TypeVar("_Kept", ExperimentEnd, Purge)
-
-
-def _insert(told: list[_Kept], item: _Kept, limit: int) -> None:
-    """Keep the newest `limit` by lsn, whatever the order they come in."""
-    insort(told, item, key=lambda one: one.lsn)
-    if len(told) > limit:
-        del told[0]
 
 
 def tier_samples(tiers: dict[str, Any]) -> dict[str, TierSample]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from bisect import insort
+from typing import NamedTuple, TypeVar
 
 from memwatch.domain.record import Record, whole
 from memwatch.domain.text import inert
@@ -83,3 +84,13 @@ class Purge(Told):
         self.entries = record.number("entries")
         self.freed_bytes = record.number("freed_bytes")
         self.duration_us = record.number("duration_us") or 0
+
+
+Kept = TypeVar("Kept", bound=Told)
+
+
+def keep(told: list[Kept], item: Kept, limit: int) -> None:
+    """Keep the newest `limit` by lsn, whatever the order they come in."""
+    insort(told, item, key=lambda one: one.lsn)
+    if len(told) > limit:
+        del told[0]

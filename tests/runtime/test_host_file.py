@@ -110,13 +110,6 @@ def test_what_lies_below_a_path(tmp_path: Path) -> None:
     name = f"{os.major(device)}:{os.minor(device)}"
     assert device_below(tmp_path) == name
     assert device_below(tmp_path / "none") is None
-    host = HostFile(tmp_path)
-    assert host.disk_of(tmp_path) is None
-    host.remember_disk(name, DiskRate(t_us=6, how="could not be measured"))
-    assert host.disk_of(tmp_path) is None
-    host.remember_disk(name, RATE)
-    assert host.disk_of(tmp_path) == RATE
-    assert host.disk_of(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,10 @@ def test_over_its_budget_the_kind_that_helps_is_named(run: Watched) -> None:
     found = run.snapshot(disk_rate=DISK, past=past, policy=policy).recovery
     assert len(found.budget.over) == 2
     assert found.budget.checkpoint is not None
+    quick = run.snapshot(
+        disk_rate=DISK, policy=Policy(budget=CrashBudget(recover_s=0.001))
+    ).recovery
+    assert (bool(quick.budget.over), quick.grade) == (True, "watch"), "it is not called good"
     ended = run.snapshot(disk_rate=DISK, past=past, policy=policy, alive=False).recovery
     assert ended.budget.over == (), "what is over is not looked after any more"
 

@@ -13,10 +13,10 @@ _WORTH = 0.15
 """A checkpoint that saves less of the whole than this is not worth a word."""
 
 
-def grade_of(rto: Span) -> Grade:
-    """Return the grade of an estimate, by its likely value."""
+def grade_of(rto: Span, *, over_budget: bool = False) -> Grade:
+    """Return the grade of an estimate, by its likely value; nothing over its budget is good."""
     if rto.likely <= GOOD_S:
-        return "good"
+        return "watch" if over_budget else "good"
     return "watch" if rto.likely <= WATCH_S else "poor"
 
 

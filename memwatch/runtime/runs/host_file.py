@@ -51,11 +51,6 @@ class HostFile:
         """Return what was measured of a device (`device_below`), None where nothing was."""
         return _rate(self._part("disks").get(device))
 
-    def disk_of(self, path: Path) -> DiskRate | None:
-        """Return what is known of the device that a path lies on; None where that is nothing."""
-        device = device_below(path)
-        return useful(self.disk(device)) if device is not None else None
-
     def costs(self, what: str = "native") -> Any:
         """Return what `change_costs` made, as plain JSON; None before."""
         return self._part("costs").get(what)

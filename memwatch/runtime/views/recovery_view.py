@@ -88,7 +88,7 @@ class RecoveryView:
         )
         return Recovery(
             rto_s=rto,
-            grade=grade_of(rto) if rto else None,
+            grade=grade_of(rto, over_budget=bool(over.over)) if rto else None,
             terms=terms,
             fix=fix_of(rto, terms, work, after_s) if rto else "",
             plain_s=plain.seconds if plain else None,

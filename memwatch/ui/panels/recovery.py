@@ -88,7 +88,7 @@ def headline(snapshot: Snapshot, width: int) -> Iterator[Line]:
     ]
     if span.high >= NOTICED_S:
         line.append((f" ({span_text(span.low, span.high)})", ""))
-    if found.grade is not None and not (found.grade == "good" and found.budget.over):
+    if found.grade is not None:
         line += [("  ", ""), (found.grade, GRADE_STYLES[found.grade])]
     for text in (_allowed(found), _newest(snapshot) if native else "", inert(found.error, 60)):
         aside: Line = [(f"  {text}", "dim")]
