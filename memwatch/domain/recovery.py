@@ -127,6 +127,9 @@ class Recovery(Struct, frozen=True, kw_only=True):
     """The plain formula of R12, beside the estimate."""
     plain: str = ""
     """The same in words, with its figures: "1.4 GB / 410 MB/s + …"."""
+    disk: DiskRate | None = None
+    """The rates of the run's disk that the estimate and the plain formula rest on, and from when;
+    None before it was measured: then they are assumed."""
     memory_bytes: int | None = None
     """Most that a restore would hold."""
     memory_fits: bool | None = None

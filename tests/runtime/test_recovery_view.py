@@ -64,6 +64,7 @@ def test_the_estimate_is_made_of_what_lies_there(run: Watched) -> None:
     night(run)
     found = run.snapshot(disk_rate=DISK).recovery
     terms = {term.name: term for term in found.terms}
+    assert found.disk == DISK, "its age is known"
     assert found.rto_s is not None
     assert found.rto_s.low < found.rto_s.likely < found.rto_s.high
     assert terms["start"].seconds == pytest.approx(0.4)

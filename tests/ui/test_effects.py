@@ -45,7 +45,7 @@ def test_acts_show_before_freed_and_what_came_of_it_newest_last() -> None:
         ({"verdict": "effective", "freed_bytes": 4.12e8, "freed_share": 0.08}, "412M   8%"),
         ({"verdict": "effective", "freed_bytes": 4.12e8, "overlaps": True}, "overlaps"),
         ({"verdict": "none", "action": "checkpoint", "claimed": 1_200_000}, "wrote 1.2M"),
-        ({"verdict": "none", "action": "checkpoint"}, "–"),
+        ({"verdict": "effective", "action": "checkpoint full", "freed_bytes": -9e6}, "–"),
         (
             {
                 "verdict": "effective",

@@ -6,9 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.checkpoints import Checkpoints
-from memwatch.domain.recovery import PastRecovery, Recovery, RecoveryBudget, RecoveryTerm
+from memwatch.domain.recovery import (
+    DiskRate,
+    PastRecovery,
+    Recovery,
+    RecoveryBudget,
+    RecoveryTerm,
+)
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import text_of
+from memwatch.ui.panels.crash_evidence import recovery_facts
 from memwatch.ui.panels.recovery import recovery, recovery_heading
 from tests.ui import crash
 from tests.ui.harness import frame_of, snapshot_of, texts
@@ -148,3 +155,19 @@ def test_any_number_of_rows_is_a_part_of_all_rows_in_their_order() -> None:
         whole = iter([text_of(line) for line in recovery(frame, 78, max(height, 1))])
         assert len(rows) <= height
         assert all(row in whole for row in rows)
+
+
+def test_the_evidence_says_how_old_the_rates_of_the_disk_are() -> None:
+    snapshot = snapshot_of()
+    assert ("disk", "not measured: its rates are assumed") in recovery_facts(snapshot)
+    rate = DiskRate(
+        read_bytes_per_s=1.4e9,
+        write_bytes_per_s=8.02e8,
+        t_us=NOW_US - 3 * 3_600_000_000,
+        how="32M of our own, written and read cold",
+    )
+    known = replace(snapshot, recovery=replace(snapshot.recovery, disk=rate))
+    said = dict(recovery_facts(known))["disk"]
+    assert said == (
+        "reads 1.4G/s, writes 802M/s, measured 3h ago: 32M of our own, written and read cold"
+    )

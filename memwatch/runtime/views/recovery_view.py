@@ -93,6 +93,7 @@ class RecoveryView:
             fix=fix_of(rto, terms, work, after_s) if rto else "",
             plain_s=plain.seconds if plain else None,
             plain=plain.words if plain else "",
+            disk=known.disk,
             memory_bytes=need.bytes if need else None,
             memory_fits=need.fits if need else None,
             memory_how=need.how if need else "",
@@ -193,6 +194,7 @@ class RecoveryView:
         return Recovery(
             terms=(load,),
             fix=_FOREIGN,
+            disk=disk,
             full_bytes=work.full_bytes,
             delta_bytes=work.delta_bytes,
             at_risk_s=checkpoints.age_s,

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from memwatch.domain.recovery import PastRecovery, RecoveryTerm
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import change_text, duration_text, estimate_text, rough_text, span_text
+from memwatch.domain.units import (
+    bytes_text,
+    change_text,
+    duration_text,
+    estimate_text,
+    rough_text,
+    span_text,
+)
 from memwatch.ui.format import clock_text, moment_text
 from memwatch.ui.panels.effect import what_words, who_words
 from memwatch.ui.panels.facts import Fact
@@ -19,7 +26,8 @@ _SHOWN = 6
 def acts_facts(snapshot: Snapshot) -> list[Fact]:
     """Return how interventions are measured, and the newest with their verdicts."""
     facts = [
-        ("before", "median of the 30 s before: of the tier for a purge of one, else of the tree"),
+        ("before", "median of the 30 s before, of the tier for a purge of one, else of the tree;"
+                   " where that rose or fell all the time, what it had come to"),
         ("after", "measured 10 s and 10 min after, by the guard"),
         ("freed", "before − after 10 s (10 min where it came later), and its share of before; t is"
                   " tokens"),
@@ -59,6 +67,7 @@ def recovery_facts(snapshot: Snapshot) -> list[Fact]:
     if found.plain_s is not None:
         facts.append(("formula", f"{duration_text(found.plain_s)} = {inert(found.plain, 300)}:"
                                  " the plain formula, for comparison"))  # fmt: skip
+    facts.append(("disk", _disk(snapshot)))
     if found.memory_bytes is not None:
         facts.append(("memory", f"{found.memory_bytes:,} bytes: {inert(found.memory_how, 200)}"))
     facts += [("past" if not index else "", text) for index, text in enumerate(_past(snapshot))]
@@ -74,6 +83,19 @@ def recovery_facts(snapshot: Snapshot) -> list[Fact]:
         facts.append(("last", f"{inert(last.id, 60)} {last.state}, lsn to {last.last_lsn}"))
     facts.append(("tail", f"{found.tail_bytes:,} bytes, {found.tail_records:,} records"))
     return facts
+
+
+def _disk(snapshot: Snapshot) -> str:
+    """Return how fast the disk is, and when that was measured: a figure of last week is old."""
+    disk = snapshot.recovery.disk
+    if disk is None or (disk.read_bytes_per_s is None and disk.write_bytes_per_s is None):
+        return "not measured: its rates are assumed"
+    reads, writes = (
+        "unknown" if rate is None else f"{bytes_text(rate)}/s"
+        for rate in (disk.read_bytes_per_s, disk.write_bytes_per_s)
+    )
+    age = rough_text(max(snapshot.t_us - disk.t_us, 0) / 1e6)
+    return f"reads {reads}, writes {writes}, measured {age} ago: {inert(disk.how, 100)}"
 
 
 def _term(term: RecoveryTerm) -> str:

@@ -59,7 +59,7 @@ def amount_text(amount: float | None, unit: str) -> str:
 
 def freed_cell(one: Intervention) -> Cell:
     """Return what was really freed, or the verdict where nothing was."""
-    if only_writes(one):
+    if one.is_checkpoint:  # it is there to be loaded: what it freed says nothing of it
         return Cell("–" if one.claimed is None else f"wrote {bytes_text(one.claimed)}", "dim")
     if one.overlaps:
         return Cell("overlaps", "dim")
@@ -84,11 +84,6 @@ def then_text(one: Intervention) -> str:
     if one.rebound_s is not None:
         return f"back {rough_text(one.rebound_s)}"
     return "" if one.held_s is None else f"held {rough_text(one.held_s)}"
-
-
-def only_writes(one: Intervention) -> bool:
-    """Return whether what it freed says nothing of it: a checkpoint, with something beside it."""
-    return one.is_checkpoint and (one.verdict != "effective" or bool(one.confounders))
 
 
 def took_text(one: Intervention) -> str:

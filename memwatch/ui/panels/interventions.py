@@ -18,7 +18,7 @@ from memwatch.ui.panels.effect import (
     amount_text,
     deed_cells,
     effect_words,
-    only_writes,
+    succeeded,
     took_text,
     what_words,
     who_words,
@@ -65,7 +65,7 @@ def in_order(rows: Sequence[Intervention], sort: str) -> list[Intervention]:
 
     def place(one: Intervention) -> tuple[int, float, int]:
         figure = key(one)
-        aside = sort not in ("time", "duration") and only_writes(one)
+        aside = sort not in ("time", "duration") and one.is_checkpoint
         return 2 if aside else int(figure is None), -(figure or 0.0), -one.asked_at_us
 
     return sorted(rows, key=place)
@@ -167,7 +167,8 @@ def intervention_facts(one: Intervention, snapshot: Snapshot) -> list[Fact]:
         ("verdict", verdict_words(one)),
     ]
     facts += [(inert(it.resource.rpartition(":")[2], 12), effect_words(it)) for it in one.effects]
-    facts += [("of it" if not index else "", _stage(it)) for index, it in enumerate(one.stages)]
+    parts = "steps say" if one.op == "plan" else "of it"
+    facts += [(parts if not index else "", _stage(it)) for index, it in enumerate(one.stages)]
     if one.experiments is not None:
         facts.append(("experiments", _experiments(one.experiments)))
     facts += [
@@ -176,8 +177,9 @@ def intervention_facts(one: Intervention, snapshot: Snapshot) -> list[Fact]:
     if one.claimed is not None:
         says = f"{amount_text(one.claimed, one.unit)}, by its own account"
         facts.append(("agent says", f"{says}: not what we measured" if one.differs else says))
-    facts.append(("measured", "before: median of the 30 s before; after: 10 s and 10 min later,"
-                              " by the guard"))  # fmt: skip
+    facts.append(("measured", "before: median of the 30 s before (where it rose or fell all the"
+                              " time, what it had come to); after: 10 s and 10 min later, by the"
+                              " guard"))  # fmt: skip
     return [fact for fact in facts if fact[1]]
 
 
@@ -185,6 +187,9 @@ def verdict_words(one: Intervention) -> str:
     """Return the verdict as a sentence; it is that of the first resource."""
     if one.overlaps:
         return "another one lies within what was measured: nothing is said of it"
+    if one.is_checkpoint:
+        whole = "complete: it is there to be loaded, and frees nothing"
+        return whole if succeeded(one) else "not complete"
     said = {
         "pending": "being measured",
         "effective": "effective",
