@@ -16,6 +16,7 @@ from memwatch.runtime.views.checkpoint_view import CheckpointView
 from memwatch.runtime.views.ring import Ring
 from tests.agent.checkpoints.bench import Bench
 from tests.builders import profile
+from tests.runtime.watched import Watched
 
 
 @pytest.fixture
@@ -151,3 +152,17 @@ def test_a_damaged_full_one_of_the_older_chain_is_said_as_well(bench: Bench) -> 
     view = seen(bench)
     assert [row.state for row in view.rows(9)] == ["committed", "damaged"]
     assert view.chain().missing == (), "nobody needs it now"
+
+
+def test_the_next_full_one_and_the_room_on_disk_count_persisted_values(bench: Bench) -> None:
+    fill(bench, 0, 40)
+    fill(bench, 100, 3, length=50_000)
+    bench.checkpoints.take("full")
+    view = seen(bench)
+    run = Watched().snapshot().run
+    found = view.checkpoints(run, bench.clock.boot_us())
+    (full,) = bench.folder.glob("full-*")
+    whole = size_of(full) + size_of(bench.path / "blobs")
+    assert found.last is not None
+    assert found.last.bytes == found.next_bytes == whole
+    assert found.stats.total_bytes == whole

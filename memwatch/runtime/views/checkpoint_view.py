@@ -177,7 +177,7 @@ class CheckpointView:
             due_experiments=due.of_experiments if due else None,
             due_experiments_done=due.experiments if due else None,
             experiments_since=saved.experiments_since(newest.at.lsn if newest else 0),
-            next_bytes=next_bytes(self._files(chain).bytes or None, stats.growth_bytes),
+            next_bytes=next_bytes(self._whole_bytes(chain), stats.growth_bytes),
             incomplete=_named(known, "incomplete"),
             missing=chain.missing,
             damaged=tuple(chain.damaged)[:NAMED],
@@ -192,17 +192,26 @@ class CheckpointView:
         """Return figures and verdict; worked out anew when a checkpoint or the disk changed."""
         saved, disk = self._ring.state.saved, self._ring.on_disk
         failed = saved.counts["aborted"] + sum(one.state in _BROKEN for one in known)
-        key = (saved.changed, failed, disk.bytes if disk else None)
+        total = disk.bytes + disk.blobs.bytes if disk else None
+        key = (saved.changed, failed, total)
         if self._judged is None or self._judged[0] != key:
             course = [Seen(self._ring.axis_of(at), one) for at, one in saved.committed()]
             stats = stats_of(
                 course,
                 complete=saved.counts["committed"],
                 failed=failed,
-                total_bytes=disk.bytes if disk else None,
+                total_bytes=total,
             )
             self._judged = key, stats, bloat_of(course, "native")
         return self._judged[1:]
+
+    def _whole_bytes(self, chain: Chained) -> int | None:
+        """Return what the newest full one holds with the persisted values that it refers to.
+
+        The next one writes no more than that: which of its values lie there already is not known.
+        """
+        logged = (chain.full.checkpoint.bytes or 0) if chain.full else 0
+        return max(logged, self._files(chain).bytes) or None
 
     def _files(self, chain: Chained) -> FullOnDisk:
         """Return the own files of the newest full one that is there, as seen or as logged."""
