@@ -64,10 +64,6 @@ class OnDisk(Struct, frozen=True):
         """Of all checkpoints that were looked at; persisted values are apart."""
         return sum(full.bytes for full in self.fulls.values()) + sum(self.deltas.values())
 
-    def lacks(self, saved: Saved) -> bool:
-        """Whether a committed checkpoint should lie there, whole, and does not."""
-        return self.fault(saved) is not None
-
     def fault(self, saved: Saved) -> str | None:
         """Return what is wrong with a committed one: "" when it is gone, None when nothing is."""
         one = saved.checkpoint

@@ -7,6 +7,7 @@ warden: engine_facts, portrait      the thread of the engine; what it and viewer
 authority, wishes, policy_keeper    what the engine may do, by whose word, by which policy
 ledger, requests                    what was asked of the agent, and what became of it
 clerk, upkeep, reserve, budget      the thread for all that may wait for a disk
+estimates, disk_rates, efficacy_log what is learnt of recoveries, of the disk, of deeds, and kept
 recorder, recollection              guard.wal, written first; what the next guard reads of it
 history, history_feed, own_log      the stored history, and guard.wal on its way into it
 notifier, heartbeat, leaving        who is told; what happened since the last viewer left

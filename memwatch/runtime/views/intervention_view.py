@@ -16,7 +16,7 @@ from memwatch.runtime.views.deed import SERIES, Deed
 from memwatch.runtime.views.deed_watch import STAGES, DeedWatch, Stage
 from memwatch.runtime.views.log_deeds import LogDeeds
 from memwatch.runtime.views.mode_deeds import ModeDeeds
-from memwatch.runtime.views.request_view import RequestDeeds
+from memwatch.runtime.views.request_deeds import RequestDeeds
 from memwatch.runtime.views.ring import Ring
 from memwatch.runtime.views.row_choice import shown, surplus
 
