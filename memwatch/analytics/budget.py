@@ -42,16 +42,18 @@ def crossings(
     rto_s: float | None,
     work_s: float | None,
     rto_after_s: Mapping[str, float],
+    lead_s: float = 0.0,
 ) -> tuple[Crossing, ...]:
     """Return what is over its budget, time of recovery first.
 
     `rto_s`: likely seconds until it is back; `work_s`: seconds of work in no checkpoint; both None
-    where nobody knows. `rto_after_s`: likely seconds right after a checkpoint, by kind.
+    where nobody knows. `rto_after_s`: likely seconds right after a checkpoint, by kind. `lead_s`:
+    so long before it is over its budget, work counts as over it: who saves then is in time.
     """
     found = []
     if budget.recover_s is not None and _over(rto_s, budget.recover_s):
         found.append(_too_slow(rto_s, budget.recover_s, rto_after_s))
-    if budget.work_s is not None and _over(work_s, budget.work_s):
+    if budget.work_s is not None and _over(work_s, budget.work_s - lead_s):
         found.append(Crossing("budget.work_s", work_s, budget.work_s, "incremental", 0.0))
     return tuple(found)
 
@@ -87,9 +89,13 @@ def over_text(crossing: Crossing) -> str:
     '6m10s of work is in no checkpoint, over your 5m00s'
     >>> over_text(Crossing("budget.recover_s", 60.2, 60, None, None))
     'recovery 60s is just over your 60s'
+    >>> over_text(Crossing("budget.work_s", 297, 300, "incremental", 0))
+    '4m57s of work is in no checkpoint, nearly your 5m00s'
     """
     figure, limit = span_texts(crossing.figure_s, crossing.limit_s)
     over = f"{'just over' if figure == limit else 'over'} your {limit}"
+    if crossing.figure_s <= crossing.limit_s:
+        over = f"nearly your {limit}"
     if crossing.rule == "budget.work_s":
         return f"{figure} of work is in no checkpoint, {over}"
     return f"recovery {figure} is {over}"

@@ -21,6 +21,8 @@ RULES: Final = "budget."
 _MOVED_ON = 0.10
 """By such a share of itself a figure must move before what did not help is tried again."""
 
+_LEAD_SHARE = 0.1
+"""Work is saved before its budget is over by this share of it at most."""
 _SETTLED = 0.9
 """Share of a budget under which what was told about it is told anew."""
 _PATIENCE_S = 120.0
@@ -85,7 +87,8 @@ def held(turn: Turn, rule: str, share: float = 1.0) -> str:
     figure_s = facts.work_s if of_work else facts.rto_s
     if limit_s is None:
         return "there is no such budget any more"
-    if figure_s is None or figure_s > share * limit_s:
+    lead_s = _lead_s(turn) if of_work else 0.0
+    if figure_s is None or figure_s > share * (limit_s - lead_s):
         return ""
     return f"within its budget again ({rule})"
 
@@ -94,7 +97,16 @@ def _crossings(turn: Turn) -> tuple[Crossing, ...]:
     budget, facts = turn.policy.budget, turn.facts.recovery
     if budget.recover_s is None and budget.work_s is None:
         return ()
-    return crossings(budget, facts.rto_s, facts.work_s, facts.rto_after_s)
+    return crossings(budget, facts.rto_s, facts.work_s, facts.rto_after_s, _lead_s(turn))
+
+
+def _lead_s(turn: Turn) -> float:
+    """Return how long before its budget is over work must be saved, to be saved in time.
+
+    A checkpoint is complete a while after it is asked for, and that is noticed at a look.
+    """
+    most_s, facts = _LEAD_SHARE * (turn.policy.budget.work_s or 0.0), turn.facts
+    return min((facts.checkpoint.p95_s or 0.0) + facts.sample_period_s, most_s)
 
 
 def _demand(state: EngineState, turn: Turn, crossing: Crossing) -> Demand:
