@@ -74,8 +74,8 @@ def test_the_estimate_is_made_of_what_lies_there(run: Watched) -> None:
     assert terms["replay"].records == 600 + found.tail_records
     assert found.grade == "good"
     assert not found.fix
-    assert found.plain_s == pytest.approx(100 / 400 + 1 / 500)
-    assert found.plain == "100M / 400M/s + 1.0M / 500M/s"
+    assert found.plain_s == pytest.approx((100 + 9) / 400 + 1 / 500)
+    assert found.plain == "109M / 400M/s + 1.0M / 500M/s"
     assert (found.full_bytes, found.delta_bytes, found.blob_bytes) == (100 * MB, MB, 9 * MB)
 
 

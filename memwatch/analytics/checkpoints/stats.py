@@ -9,6 +9,7 @@ from memwatch.analytics.checkpoints.course import Seen, fulls, intervals_s, perc
 from memwatch.domain.checkpoints import CheckpointStats
 
 _GROWTH_FROM = 3
+_TELLS_OF_SPEED = 1_000_000
 
 
 def stats_of(
@@ -48,11 +49,14 @@ def time_share(course: Sequence[Seen]) -> float | None:
 
 
 def _write_rate(course: Sequence[Seen]) -> float | None:
-    """Return bytes a second over all whose own bytes and time are known: large ones weigh more."""
+    """Return bytes a second over all large ones whose own bytes and time are known.
+
+    Of a small one the time is that of its begin and end, and tells nothing of speed.
+    """
     written, seconds = 0, 0.0
     for _, one in course:
         size = one.bytes if one.file_bytes is None else one.file_bytes
-        if size is not None and one.duration_s is not None:
+        if size is not None and size >= _TELLS_OF_SPEED and one.duration_s is not None:
             written += size
             seconds += one.duration_s
     return written / seconds if seconds > 0 else None

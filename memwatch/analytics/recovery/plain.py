@@ -27,7 +27,8 @@ def plain_formula(
 ) -> Plain | None:
     """Return full bytes / write speed + increments / read speed + one experiment; None without one.
 
-    Where the disk's write speed was not measured, that of the run's own checkpoints stands in.
+    A full one is its own files and the persisted values that it refers to. Where the disk's write
+    speed was not measured, that of the run's own checkpoints stands in.
 
     >>> disk = DiskRate(read_bytes_per_s=500e6, write_bytes_per_s=400e6, t_us=0)
     >>> plain_formula(Work(full_bytes=1_400_000_000, delta_bytes=18_000_000), disk, None, 32).words
@@ -43,8 +44,9 @@ def plain_formula(
     read, read_words = _rate(
         disk.read_bytes_per_s if disk else None, None, ASSUMED_READ_BYTES_PER_S
     )
-    seconds = work.full_bytes / write + work.delta_bytes / read + (mean_experiment_s or 0.0)
-    words = f"{bytes_text(work.full_bytes)} / {write_words}"
+    full_bytes = work.full_bytes + work.blob_bytes
+    seconds = full_bytes / write + work.delta_bytes / read + (mean_experiment_s or 0.0)
+    words = f"{bytes_text(full_bytes)} / {write_words}"
     if work.delta_bytes:
         words += f" + {bytes_text(work.delta_bytes)} / {read_words}"
     if mean_experiment_s is not None:

@@ -50,8 +50,15 @@ def test_the_figures_are_those_of_the_course() -> None:
 
 
 def test_persisted_values_are_not_written_by_the_checkpoint() -> None:
-    course = [Seen(n * S, a_checkpoint(n, 100, file_bytes=10, duration_s=1.0)) for n in range(3)]
-    assert stats(course).write_bytes_per_s == 10
+    one = [a_checkpoint(n, 100 * MB, file_bytes=10 * MB, duration_s=1.0) for n in range(3)]
+    assert stats([Seen(n * S, it) for n, it in enumerate(one)]).write_bytes_per_s == 10 * MB
+
+
+def test_small_checkpoints_tell_nothing_of_the_speed_of_writing() -> None:
+    small = [Seen(n * S, a_checkpoint(n, 9_000, duration_s=0.06)) for n in range(3)]
+    assert stats(small).write_bytes_per_s is None
+    large = Seen(9 * S, a_checkpoint(9, 40 * MB, duration_s=0.5))
+    assert stats([*small, large]).write_bytes_per_s == 80 * MB
 
 
 def test_there_is_no_growth_before_three_and_no_figure_of_nothing() -> None:

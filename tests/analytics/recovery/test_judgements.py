@@ -56,6 +56,12 @@ def test_the_chain_is_named_with_its_size() -> None:
     assert fix.startswith("chain of 48M and 28,800 records to replay: ")
 
 
+def test_persisted_values_are_part_of_the_full_checkpoint_in_the_plain_formula() -> None:
+    found = plain_formula(Work(full_bytes=100 * MB, blob_bytes=300 * MB), DISK, None, None)
+    assert found is not None
+    assert found.words.startswith("400M / ")
+
+
 def test_the_plain_formula_is_that_of_the_requirement() -> None:
     done = Work(full_bytes=1_400 * MB, delta_bytes=18 * MB)
     found = plain_formula(done, DISK, None, 32.0)
