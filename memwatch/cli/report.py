@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -42,7 +43,8 @@ def run(words: list[str]) -> int:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("run", nargs="?", help="run directory or run id; default: the newest")
+    which = "run directory, checkpoint store or run id; default: the newest"
+    parser.add_argument("run", nargs="?", help=which)
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there")
     parser.add_argument("--since", metavar="T", help="10h, 23:00 or 2026-11-30 23:00")
     parser.add_argument("--json", action="store_true", help="one JSON object, stable names")
@@ -63,6 +65,16 @@ def since(text: str, now_s: float) -> int:
 
     A time of day is the newest one that is past.
     """
+    found_us = _time(text, now_s)
+    if found_us is None:
+        shown = inert(text, 40)
+        raise UsageError(f"--since {shown!r} is no time; write 10h, 23:00 or 2026-11-30 23:00")
+    if found_us > now_s * 1e6:
+        raise UsageError(f"--since {inert(text, 40)!r} is still to come")
+    return found_us
+
+
+def _time(text: str, now_s: float) -> int | None:
     try:
         return round((now_s - duration(text)) * 1e6)
     except argparse.ArgumentTypeError:
@@ -79,15 +91,19 @@ def since(text: str, now_s: float) -> int:
         except (ValueError, OverflowError):
             continue
         return round((at_s if at_s <= now_s else at_s - _DAY_S) * 1e6)
-    shown = inert(text, 40)
-    raise UsageError(f"--since {shown!r} is no time; write 10h, 23:00 or 2026-11-30 23:00")
+    return None
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all; raises OSError."""
+    """Replace a file, whole or not at all; raises OSError, UsageError without its directory."""
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no directory {inert(str(path.parent), 200)} to write it to")
     draft = path.with_name(f".{path.name[:200]}.{os.getpid()}")
     try:
         draft.write_text(text)
         draft.replace(path)
+    except OSError as error:  # a person knows the file by the name that was given
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()

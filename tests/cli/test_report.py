@@ -82,7 +82,7 @@ def test_it_is_written_whole_where_one_says(memwatch: Command, stage: Stage, nig
     assert len(ten(there.read_text())) == 10
     lost = memwatch("report", str(night), "-o", str(stage.folder / "no" / "x.md"))
     assert lost.returncode == 2
-    assert "No such file or directory" in lost.stderr
+    assert f"No such file or directory ({stage.folder / 'no' / 'x.md'})" in lost.stderr
     assert not list(stage.folder.glob(".morning*"))
 
 
@@ -121,6 +121,12 @@ def test_a_store_of_another_program_is_told_by_its_files(memwatch: Command, stag
     assert tree(store) == before
 
 
+def test_a_file_in_no_directory_is_named_as_one_typed_it(memwatch: Command, night: Path) -> None:
+    done = memwatch("report", str(night), "-o", "/nowhere/at/all.md")
+    assert done.returncode == 2
+    assert done.stderr == "memwatch: there is no directory /nowhere/at to write it to\n"
+
+
 def test_words_that_are_no_time_say_what_would_be(memwatch: Command, night: Path) -> None:
     done = memwatch("report", str(night), "--since", "yesterday")
     assert done.returncode == 2
@@ -134,6 +140,6 @@ def test_times_are_those_a_person_means() -> None:
     assert since("2026-11-29 23:00", now_s) == round(evening_s * 1e6)
     assert since("10h", now_s) == round((now_s - 36_000) * 1e6)
     assert since("07:30", now_s) == round(now_s * 1e6)
-    for wrong in ("", "25:00", "10", "2026-13-01", "9" * 400):
+    for wrong in ("2026-12-01", "", "25:00", "10", "2026-13-01", "9" * 400):
         with pytest.raises(UsageError):
             since(wrong, now_s)

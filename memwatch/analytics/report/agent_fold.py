@@ -39,6 +39,8 @@ class AgentFold:
         self.records = 0
         self.first_us = self.last_us = 0
         """Wall times of the first and the last record in the time that is told of."""
+        self.log_from_us = 0
+        """Wall time of the first record of the log, told of or not."""
         self.from_us = 0
         """Place of the axis where that time begins."""
         self.starts: list[Start] = []
@@ -69,6 +71,7 @@ class AgentFold:
     def take(self, record: Record) -> None:
         """Take the next record."""
         begins = record.kind == "run.begin"
+        self.log_from_us = self.log_from_us or record.t_us
         self._axis.move(record, anew=begins)
         if not self._began and record.t_us >= self._since_us:
             self._begin(record.t_us, self._axis.at(self._since_us, record))

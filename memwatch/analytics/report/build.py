@@ -90,6 +90,7 @@ def report_of(known: Sources) -> Report:
         checkpoints=_saves(known),
         rto_s=recovery.rto_s if recovery else None,
         grade=(recovery.grade or "") if recovery else "",
+        over_budget=recovery.budget.over if recovery else (),
         estimates=_estimates(guard),
         recoveries=_recoveries(known),
         starts=_starts(known),
@@ -142,9 +143,9 @@ def _notes(known: Sources) -> list[str]:
     elif not guard.first_us:
         what = "levels, alerts and what interventions really freed are not known"
         notes.append(f"No guard watched in this time: {what}.")
-    dropped = known.first_lsn > 1 and agent.first_us > known.since_us and not foreign
+    dropped = known.first_lsn > 1 and agent.log_from_us > known.since_us and not foreign
     if dropped and agent.first_us:
-        when = local_time_text(agent.first_us, "%H:%M:%S")
+        when = local_time_text(agent.log_from_us, "%H:%M:%S")
         counted = "; the guard had counted its experiments and checkpoints" if guard.tallies else ""
         notes.append(
             f"The agent dropped its log from before {when} behind a checkpoint{counted}. What is "

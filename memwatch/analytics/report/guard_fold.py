@@ -113,6 +113,7 @@ class GuardFold:
     def _begin(self, t_us: int, at_us: int) -> None:
         """Forget all but what is so: here begins what is told of."""
         fresh = GuardFold()
+        standing = [one for one in self.alerts if one.stands]
         kept = {
             "_since_us",
             "_axis",
@@ -129,6 +130,7 @@ class GuardFold:
         }
         for name in vars(fresh).keys() - kept:
             setattr(self, name, getattr(fresh, name))
+        self.alerts, self.alert_count = standing, len(standing)
         self._began = True
         self.first_us, self.from_us = t_us, at_us
         for dwell in (self.modes, self.levels, self.holds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memwatch.analytics.report.lines_recovery import checkpoints_line, lost_line, recovery_line
-from memwatch.analytics.report.model import DeedRow, Line, PlanRow, Report
+from memwatch.analytics.report.model import DeedRow, Figures, Line, PlanRow, Report
 from memwatch.analytics.report.words import when_text
 from memwatch.domain.units import (
     bytes_text,
@@ -101,14 +101,23 @@ def _memory(report: Report) -> str:
         peak += f", {share_text(memory.peak / memory.limit)} of {bytes_text(memory.limit)}"
         peak += f" ({memory.limit_name})" if memory.limit_name else ""
     text = f"At most {peak}{whose}, at {when_text(memory.peak_us, report)}; "
-    text += f"{bytes_text(memory.last)} at the end"
-    if memory.per_min is not None:
-        grew = "grew" if memory.per_min >= 0 else "fell"
-        text += f"; over all it {grew} by {bytes_text(abs(memory.per_min))} a minute"
+    text += f"{bytes_text(memory.first)} at first, {bytes_text(memory.last)} at the end"
+    if (per_min := _steady(memory, report.span.watched_s or report.span.seconds)) is not None:
+        text += (
+            f", {'growing' if per_min >= 0 else 'falling'} by {bytes_text(abs(per_min))} a minute"
+        )
     unaccounted = next((one for one in report.resources if one.name == "unaccounted"), None)
     if unaccounted is not None and unaccounted.peak and unaccounted.peak > memory.peak / 2:
         text += f"; at most {bytes_text(unaccounted.peak)} of it lay outside of all tiers"
     return f"{text}."
+
+
+def _steady(memory: Figures, seconds: float) -> float | None:
+    """Return the growth a minute where first and last differ by as much; else it was no course."""
+    if memory.per_min is None or memory.first is None or memory.last is None:
+        return None
+    trend, change = memory.per_min * seconds / 60, memory.last - memory.first
+    return memory.per_min if abs(trend - change) <= max(abs(trend), abs(change)) / 2 else None
 
 
 def _levels(report: Report) -> str:
@@ -116,7 +125,7 @@ def _levels(report: Report) -> str:
         return "Not known: no guard watched."
     high = [stay for stay in report.levels if stay.name != "normal"]
     if not high:
-        return "Never over warn."
+        return "Normal all the time."
     told = ", ".join(
         f"{stay.name} {duration_text(stay.seconds)} ({times_text(stay.times)})" for stay in high
     )
@@ -160,7 +169,7 @@ def _guard(report: Report) -> str:
         )
         text += f". The agent was {words}"
     people = sum(n for what, n in report.requests.items() if not what.startswith("guard mode"))
-    return f"{text}." + (f" People asked {counted(people, 'time')}." if people else "")
+    return f"{text}." + (f" People asked {times_text(people)}." if people else "")
 
 
 def _helped(report: Report) -> str:
@@ -177,7 +186,7 @@ def _helped(report: Report) -> str:
     text = "Freed most: " + "; ".join(map(_deed, best)) if by_steps else _by_plans(report)
     if vain:
         text += ". Without effect: " + ", ".join(
-            f"{row.what} {counted(row.without_effect + row.worse, 'time')}" for row in vain
+            f"{row.what} {times_text(row.without_effect + row.worse)}" for row in vain
         )
     return f"{text}."
 
@@ -205,7 +214,7 @@ def _meant_to_free(row: DeedRow) -> bool:
 
 
 def _deed(row: DeedRow) -> str:
-    text = f"{row.what} {bytes_text(row.freed_bytes)} in {counted(row.times, 'time')}"
+    text = f"{row.what} {bytes_text(row.freed_bytes)} ({times_text(row.times)})"
     if row.back_s is not None:
         return f"{text}, back after {duration_text(row.back_s)}"
     return f"{text}, held" if row.held else text

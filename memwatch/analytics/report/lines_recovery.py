@@ -41,8 +41,9 @@ def recovery_line(report: Report) -> str:
         text = "No estimate: no checkpoint that a recovery could start from was seen"
     else:
         back = range_text(rto)
-        grade = f", {report.grade}" if report.grade else ""
+        grade = f", {report.grade}" if report.grade and not report.over_budget else ""
         text = f"Back in {back}{grade}, {'from where it ended' if over else 'as of now'}"
+    text += "".join(f"; {over}" for over in report.over_budget)
     worst = max(report.estimates, key=lambda one: one.rto_s.likely, default=None)
     if worst is not None and rto is not None and worst.rto_s.likely > 1.2 * rto.likely:
         text += (

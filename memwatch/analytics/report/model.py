@@ -214,6 +214,8 @@ class Report(Struct, frozen=True, kw_only=True):
     rto_s: Span | None = None
     """At the end."""
     grade: str = ""
+    over_budget: tuple[str, ...] = ()
+    """What a crash would cost at the end beyond what the policy allows, in words."""
     estimates: tuple[Estimate, ...] = ()
     recoveries: tuple[PastRecovery, ...] = ()
     """Drills and restarts, oldest first."""

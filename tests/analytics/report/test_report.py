@@ -6,7 +6,7 @@ import pytest
 
 from memwatch.analytics.report.model import Report, Stay
 from memwatch.domain.intervention import Intervention, ResourceEffect
-from memwatch.domain.recovery import PastRecovery, Span
+from memwatch.domain.recovery import PastRecovery, Recovery, RecoveryBudget, Span
 from tests.analytics.report.night import MB, agent_log, guard_log, snapshot, told
 from tests.builders import T0_US, record
 
@@ -28,13 +28,13 @@ def test_an_hour_is_told_as_it_was() -> None:
     assert "The guard watched all of it, and it was allowed to act." in line(report, "Run")
     assert line(report, "Work") == ("4 experiments ended (2 kept, 2 discarded), 4 an hour; best 2.")
     assert "At most 700M, 70% of 1.0G (policy)" in line(report, "Memory")
-    assert "320M at the end" in line(report, "Memory")
+    assert "100M at first, 320M at the end" in line(report, "Memory")
     assert line(report, "Levels") == (
         "Intervene 1m00s (once), warn 9m00s (2 times); never emergency or hard."
     )
     assert line(report, "Guard") == (
         "Made 6 plans: 3 helped, 3 had no effect. The agent was paused for 1m00s in all. "
-        "People asked 1 time."
+        "People asked once."
     )
     assert line(report, "Checkpoints").startswith("1 complete (1 full); 1 failed; p95 2.0s")
     assert "Back in 10s (8.0–12s), good, from where it ended; at worst 50s" in line(
@@ -77,10 +77,50 @@ def test_a_shorter_time_is_told_by_itself_with_the_states_it_begins_in() -> None
         ("normal", 1),
     ]
     assert sum(row.plans for row in report.plans) == 0
-    assert report.alert_count == 0
+    assert report.alert_count == 1, "it stood when this time began"
     late = told(agent_log().records, guard_log().records, since_s=9000)
     assert late.notes == ("Nothing was written in this time.",)
     assert late.experiments.by_status == {}
+
+
+def test_an_alert_that_stood_before_the_time_told_of_is_not_forgotten() -> None:
+    log = guard_log()
+    log.say("alert", 3400, key="budget", state="raised", severity="warning", text="over it")
+    log.records.sort(key=lambda one: one.t_us)
+    now = snapshot("running")
+    report = told(agent_log().records, log.records, since_s=3550, snapshot=now)
+    assert "1 alert in this time, 1 of them still: over it" in line(report, "To do")
+
+
+def test_a_short_time_says_nothing_of_what_was_dropped_before_it() -> None:
+    kept = [one for one in agent_log().records if one.lsn > 5]
+    said = "The agent dropped its log"
+    told_of_all = told(kept, guard_log().records, first_lsn=6)
+    assert any(note.startswith(said) for note in told_of_all.notes)
+    late = told(kept, guard_log().records, since_s=3000, first_lsn=6)
+    assert not any(note.startswith(said) for note in late.notes)
+
+
+def test_growth_over_all_is_said_only_where_both_ends_agree_with_it() -> None:
+    steady = [
+        record(n, "probe", 60 * n, alive=True, rss_bytes=(100 + 10 * n) * MB, swap_bytes=0)
+        for n in range(2, 40)
+    ]
+    begun = record(1, "guard.begin", 60, mode="act")
+    assert "growing by 10M a minute" in line(told([], [begun, *steady]), "Memory")
+    let_go = record(90, "probe", 60 * 40, alive=True, rss_bytes=110 * MB, swap_bytes=0)
+    said = line(told([], [begun, *steady, let_go]), "Memory")
+    assert "120M at first, 110M at the end" in said
+    assert "growing" not in said
+
+
+def test_what_is_over_its_budget_is_not_called_good() -> None:
+    over = RecoveryBudget(recover_s=5, over=("recovery 10s is over your 5s",))
+    known = Recovery(rto_s=Span(low=8, likely=10, high=12), grade="good", budget=over)
+    report = told(agent_log().records, [], snapshot=snapshot("running", recovery=known))
+    assert line(report, "If it crashed").startswith(
+        "Back in 10s (8.0–12s), as of now; recovery 10s is over your 5s"
+    )
 
 
 def test_without_a_guard_nothing_is_made_up() -> None:
@@ -148,8 +188,8 @@ def test_interventions_are_ranked_by_what_was_really_freed() -> None:
     assert report.deeds[0].experiments_before_s == 9.0
     assert report.deeds[0].experiments_after_s == 9.0, "the median of 8, 9 and 11 s"
     assert line(report, "What helped") == (
-        "Freed most: purge workspace 500M in 3 times, back after 1m00s; "
-        "give memory back 90M in 1 time, held. Without effect: pause 1 time."
+        "Freed most: purge workspace 500M (3 times), back after 1m00s; "
+        "give memory back 90M (once), held. Without effect: pause once."
     )
 
 
