@@ -95,9 +95,7 @@ def _time(text: str, now_s: float) -> int | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all; raises OSError, UsageError without its directory."""
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no directory {inert(str(path.parent), 200)} to write it to")
+    """Replace a file, whole or not at all; raises OSError."""
     draft = path.with_name(f".{path.name[:200]}.{os.getpid()}")
     try:
         draft.write_text(text)

@@ -121,12 +121,6 @@ def test_a_store_of_another_program_is_told_by_its_files(memwatch: Command, stag
     assert tree(store) == before
 
 
-def test_a_file_in_no_directory_is_named_as_one_typed_it(memwatch: Command, night: Path) -> None:
-    done = memwatch("report", str(night), "-o", "/nowhere/at/all.md")
-    assert done.returncode == 2
-    assert done.stderr == "memwatch: there is no directory /nowhere/at to write it to\n"
-
-
 def test_words_that_are_no_time_say_what_would_be(memwatch: Command, night: Path) -> None:
     done = memwatch("report", str(night), "--since", "yesterday")
     assert done.returncode == 2
