@@ -89,7 +89,8 @@ def _recovery(status: Status) -> list[str]:
     if recovery.get("error"):
         meaning.append(f"estimates, {recovery['error']}")
     figure = estimate_text(rto["low"], rto["likely"], rto["high"])
-    words = f"RECOVER {recovery.get('grade') or 'no data':<7} {figure:<16} "
+    word = "WARN" if over else recovery.get("grade") or "no data"
+    words = f"RECOVER {word:<7} {figure:<16} "
     return [(words + inert("; ".join(meaning), 160)).rstrip()]
 
 

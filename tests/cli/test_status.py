@@ -112,7 +112,7 @@ def test_a_page_says_what_a_crash_would_cost_and_what_was_learnt() -> None:
     status["advice"] = [{"text": "purge \x1b[31mrecent stopped working", "kind": "stopped"}]
     text = status_text(status)
     assert (
-        "RECOVER watch   1m14s (1m00s–1m30s) recovery 74s is over your 60s; load 52s; "
+        "RECOVER WARN    1m14s (1m00s–1m30s) recovery 74s is over your 60s; load 52s; "
         "would do 38s again; estimates, last 5: −8 … +12 %"
     ) in text
     assert "learnt: purge \ufffd[31mrecent stopped working" in text
