@@ -167,6 +167,8 @@ class StoreLook(Struct, frozen=True, kw_only=True):
     """Of `total_bytes`, pages of a database that hold nothing."""
     best: str = ""
     """Id of the one that the program calls its best (`best_model_checkpoint`)."""
+    named: tuple[str, ...] = ()
+    """Ids that a link beside them, or the store's own tag (`latest`), points to."""
     writers: tuple[int, ...] = ()
     """Processes that hold files of the store open for writing."""
     watch: Literal["events", "polling"] = "polling"

@@ -74,7 +74,9 @@ def judge(look: StoreLook) -> Judged:
         )
     written = look.written_bytes if len(thread) == len(course) else None
     bloat = bloat_of(thread, look.source, written)
-    return Judged(course, stats, bloat, prune_of(look.checkpoints, look.best))
+    by_name = look.source == "directory"
+    prune = prune_of(look.checkpoints, look.best, look.named, by_name=by_name)
+    return Judged(course, stats, bloat, prune)
 
 
 def base_of(look: StoreLook) -> Base:

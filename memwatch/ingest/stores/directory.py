@@ -18,7 +18,7 @@ from memwatch.host.holders import Holder, holders
 from memwatch.host.procfs import PROC
 from memwatch.ingest.stores.looking import DEADLINE_S, MOST, look_bounded
 from memwatch.ingest.stores.tag import read_tag
-from memwatch.ingest.stores.top import Entry, list_top, measure
+from memwatch.ingest.stores.top import Entry, list_top, measure, sayable
 from memwatch.ingest.stores.walk import MOST_FILES, Walk, exists, open_directory, read_file
 from memwatch.ingest.stores.whole import Judge, Verdict, is_adapter, markless_styles
 
@@ -81,6 +81,7 @@ class _Look:
         held: list[Holder],
     ) -> None:
         self._root = root
+        self._place = place.rstrip("/") + "/"
         self._t_us = t_us
         self._previous = previous
         self._before = {one.id: one for one in previous.checkpoints} if previous else {}
@@ -105,6 +106,7 @@ class _Look:
             count=len(rows) if all_measured else len(top.named),
             total_bytes=walk.bytes,
             best=self._best(rows),
+            named=self._named(entries, top.links),
             writers=self._writers,
             why=why,
         )
@@ -192,6 +194,22 @@ class _Look:
 
     def _is_fresh(self, entry: Entry) -> bool:
         return abs(self._t_us - entry.found.touched_us) < _FRESH_US
+
+    def _named(self, entries: list[Entry], links: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the ids that links beside them, or the store's own tag, point to."""
+        pointed = {sayable(self._target(link)) for link in links}
+        tag = read_tag(self._root)
+        tagged = {one.id for one in entries if tag and tag.of(one)[0] is not None}
+        return tuple(sorted({one.id for one in entries} & (pointed | tagged)))
+
+    def _target(self, link: str) -> str:
+        """Return which name of the store a link leads to; empty where it leads elsewhere."""
+        try:
+            target = os.readlink(link, dir_fd=self._root)
+        except OSError:
+            return ""
+        inside = os.path.normpath(target if target.startswith("/") else self._place + target)
+        return inside.removeprefix(self._place).split("/", 1)[0]
 
     def _best(self, rows: list[Checkpoint]) -> str:
         """Return the id of the best one by the trainer's own account in its newest state."""

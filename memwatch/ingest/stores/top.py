@@ -8,6 +8,8 @@ from typing import NamedTuple
 from memwatch.ingest.stores.names import EntryName, entry_name, shard_of
 from memwatch.ingest.stores.walk import Found, TooMuchError, Walk
 
+_MOST_LINKS = 64
+
 
 class Named(NamedTuple):
     """One checkpoint by its name, not yet measured."""
@@ -25,6 +27,8 @@ class Top(NamedTuple):
     named: list[Named]
     cut: bool
     """There is more than could be listed."""
+    links: tuple[str, ...] = ()
+    """Names of links that lie beside them."""
 
 
 class Entry(NamedTuple):
@@ -39,20 +43,23 @@ class Entry(NamedTuple):
 
 
 def list_top(walk: Walk) -> Top:
-    """Return the names that are checkpoints; links and everything else are left out."""
+    """Return the names that are checkpoints, and links; everything else is left out."""
     named: dict[str, Named] = {}
+    links: list[str] = []
+    cut = False
     try:
         for entry in walk.top():
             one = named_by(entry)
             if one is None:
-                continue
-            if one.id in named:
+                if len(links) < _MOST_LINKS and entry.is_symlink():
+                    links.append(entry.name)
+            elif one.id in named:
                 named[one.id].entries.extend(one.entries)
             else:
                 named[one.id] = one
     except TooMuchError:
-        return Top(list(named.values()), cut=True)
-    return Top(list(named.values()), cut=False)
+        cut = True
+    return Top(list(named.values()), cut, tuple(links))
 
 
 def measure(walk: Walk, named: list[Named]) -> tuple[list[Entry], bool]:

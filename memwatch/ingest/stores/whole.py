@@ -72,6 +72,8 @@ class Judge:
         self._root = root
         self._one = one
         self._files = one.found.files
+        self._former: Files = former.found.files if former else {}
+        self._former_step = former.name.step if former else None
         self._before = _comparable(former) if former else {}
         self._cut = one.found.count > len(self._files)
 
@@ -154,7 +156,9 @@ class Judge:
         for path, facts in self._files.items():
             if facts.bytes == 0 and path.lower().endswith(WEIGHTS):
                 return f"{path} is empty"
-            was = self._before.get(without_step(path, self._one.name.step))
+            was = self._former.get(path) or self._before.get(
+                without_step(path, self._one.name.step)
+            )
             if was is None or facts.bytes * 2 >= was.bytes:
                 continue
             if facts.bytes == 0 or was.bytes >= _LEAST_COMPARED_BYTES:
@@ -165,7 +169,13 @@ class Judge:
         """Look for files that the former one had."""
         if not self._one.folder:
             return ""
-        missing = self._before.keys() - _comparable(self._one).keys()
+        # A number in a name may be the step of one and the rank of a process in the next.
+        alike = _comparable(self._one).keys() | self._files.keys()
+        missing = [
+            path
+            for path in self._former
+            if path not in alike and without_step(path, self._former_step) not in alike
+        ]
         return f"{min(missing)} is missing, the former one has it" if missing else ""
 
     def _endings(self) -> tuple[str, bool]:

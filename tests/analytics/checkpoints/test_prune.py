@@ -19,6 +19,25 @@ def test_all_but_the_newest_two_and_the_best_may_go() -> None:
     assert found.why == "the newest 2, the best stay"
 
 
+def test_what_a_link_or_a_tag_names_stays() -> None:
+    """To delete what `best.ckpt` links to breaks the link, and what `latest` names is loaded."""
+    known = [a_checkpoint(number, 100) for number in range(5)]
+    found = prune_of(known, named=("c1", "c4", "gone"))
+    assert found.ids == ("c0", "c2")
+    assert found.why == "the newest 2, what a link or tag names stay"
+
+
+def test_names_that_differ_in_more_than_numbers_are_apart() -> None:
+    names = ("best.pt", "G_1.pth", "D_1.pth", "G_2.pth", "D_2.pth", "G_3.pth", "D_3.pth")
+    known = [a_checkpoint(at, id=name) for at, name in enumerate(names)]
+    found = prune_of(known, by_name=True)
+    assert found.ids == ("G_1.pth", "D_1.pth")
+    assert found.why == "the newest 2 of each kind stay"
+    random = [f"2026112{at}T101500_{'abcdef01'[at:]}{'9a' * at}_p-none.json" for at in range(5)]
+    known = [a_checkpoint(at, id=name) for at, name in enumerate(random)]
+    assert prune_of(known, by_name=True).count == 3
+
+
 @pytest.mark.parametrize(
     ("state", "why"),
     [

@@ -205,6 +205,32 @@ def test_hard_links_count_once(tmp_path: Path) -> None:
     assert seen.total_bytes == len(archive(10_000)) == row(seen, "last.ckpt").bytes
 
 
+def test_what_links_and_the_tag_point_to_is_told(tmp_path: Path) -> None:
+    for step in range(4):
+        put(tmp_path, f"epoch=0-step={step}.ckpt", archive(100), 50 - step)
+    (tmp_path / "best.ckpt").symlink_to("./epoch=0-step=1.ckpt")
+    (tmp_path / "loop.ckpt").symlink_to("loop.ckpt")
+    (tmp_path / "away.ckpt").symlink_to("/etc/passwd")
+    (tmp_path / "up.ckpt").symlink_to(f"../{tmp_path.name}/epoch=0-step=2.ckpt")
+    assert look(tmp_path).named == ("epoch=0-step=1.ckpt", "epoch=0-step=2.ckpt")
+    deep = tmp_path / "deep"
+    for step in (100, 200, 300):
+        put(
+            deep, f"global_step{step}", {"mp_rank_00_model_states.pt": archive(100)}, 50 - step / 10
+        )
+    put(deep, "latest", b"global_step200", 5)
+    assert look(deep).named == ("global_step200",)
+
+
+def test_a_step_that_is_also_a_number_of_a_process_hides_no_file(tmp_path: Path) -> None:
+    for step in (0, 1, 2):
+        files = {f"mp_rank_0{rank}_model_states.pt": archive(100) for rank in range(2)}
+        put(tmp_path, f"global_step{step}", files, 50 - step)
+    assert set(states(look(tmp_path)).values()) == {"committed"}
+    put(tmp_path, "global_step3", {"mp_rank_00_model_states.pt": archive(100)}, 1)
+    assert row(look(tmp_path), "global_step3").state == "incomplete"
+
+
 def test_only_the_newest_are_told(tmp_path: Path) -> None:
     for step in range(5):
         put(tmp_path, f"model_{step}.pt", archive(step), 50 - step)
