@@ -33,8 +33,9 @@ _EXAMPLE = """examples:
   memwatch drill night-7
   memwatch drill ./runs/night-7 --json | jq '.total_s'
 
-The run may be alive: nothing in its directory is written. The result is shown by the dashboard,
-and teaches the estimate of what a crash would cost.
+The run may be alive: nothing in its directory is written. The result is held against what was
+estimated just before (--json: estimate, error_share), is shown by the dashboard, and teaches the
+estimate of what a crash would cost.
 
 exit status: 0 all was had back; 1 something was lost, or the state is not the one that the agent
 logged; 2 no such run, or one that cannot be recovered."""

@@ -21,7 +21,7 @@ COMMANDS = {
     "ctl": "ask something of an agent or its guard: pause, purge, abort, mode, …",
     "tonight": "the check before bed: would it hold until the morning?",
     "policy": "when the guard does what, and where each value comes from; check, set, edit",
-    "inspect": "read a run once and report what it holds, damage included",
+    "inspect": "read a run or a store of checkpoints once, damage included",
     "report": "the night in ten lines, then tables: what helped, what was lost, what to change",
     "drill": "recover a run for practice: proved, measured, nothing written to it",
 }

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from memwatch.analytics.checkpoints.store import judge
+from memwatch.domain.checkpoint_words import kind_text, state_text
 from memwatch.domain.checkpoints import Checkpoint, StoreLook
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, counted, duration_text, local_time_text, share_text
-from memwatch.domain.wording import kind_text, state_text
 
 _BROKEN = frozenset({"incomplete", "damaged"})
 _NEWEST = 12

@@ -47,6 +47,7 @@ _EXAMPLE = """examples:
   memwatch policy night-7 --phase verification
   memwatch policy check ./my-policy.yaml
   memwatch policy set night-7 thresholds.warn=0.55 exit.warn=0.5
+  memwatch policy set night-7 budget.recover_s=60 budget.work_s=300    what a crash may cost
   memwatch policy unset night-7 thresholds.warn
   memwatch policy edit night-7             in $VISUAL or $EDITOR
 

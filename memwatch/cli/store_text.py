@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from memwatch.domain.checkpoint_words import kind_text, state_text
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, counted, duration_text, local_time_text
-from memwatch.domain.wording import kind_text, state_text
 
 _NEWEST = 8
 

@@ -20,7 +20,6 @@ _OPS: Final[Mapping[str, str]] = {
     "engine.decline": "decline the plan",
     "engine.reset": "let the guard try again",
 }
-_STATES: Final[Mapping[str, str]] = {"begun": "being written", "committed": "complete"}
 _HOWS: Final[Mapping[str, str]] = {
     "expired": "what is expired",
     "oldest": "oldest first",
@@ -37,24 +36,6 @@ def op_text(op: str) -> str:
     ('give memory back', 'read-only')
     """
     return _OPS.get(op, inert(op, 30).replace("_", "-"))
-
-
-def state_text(state: str) -> str:
-    """Return the state of a checkpoint as people call it.
-
-    >>> state_text("begun"), state_text("committed"), state_text("damaged")
-    ('being written', 'complete', 'damaged')
-    """
-    return _STATES.get(state, inert(state, 12))
-
-
-def kind_text(kind: str, *, partial: bool) -> str:
-    """Return the kind of a checkpoint; one that needs its base model beside it is no full one.
-
-    >>> kind_text("full", partial=False), kind_text("full", partial=True)
-    ('full', 'partial')
-    """
-    return "partial" if partial else inert(kind, 11)
 
 
 def request_text(op: str, args: Mapping[str, Any]) -> str:

@@ -80,9 +80,10 @@ def test_it_is_written_whole_where_one_says(memwatch: Command, stage: Stage, nig
     there.write_text("old")
     assert memwatch("report", str(night), "-o", str(there)).stdout == ""
     assert len(ten(there.read_text())) == 10
-    lost = memwatch("report", str(night), "-o", str(stage.folder / "no" / "x.md"))
+    nowhere = stage.folder / "no" / "x.md"
+    lost = memwatch("report", str(night), "-o", str(nowhere))
     assert lost.returncode == 2
-    assert f"No such file or directory ({stage.folder / 'no' / 'x.md'})" in lost.stderr
+    assert f"No such file or directory ({nowhere})" in lost.stderr
     assert not list(stage.folder.glob(".morning*"))
 
 

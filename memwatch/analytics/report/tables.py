@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from memwatch.analytics.report.escape import NONE, escaped, inline, table
 from memwatch.analytics.report.model import DeedRow, Figures, Report
 from memwatch.analytics.report.words import range_text, when_text
+from memwatch.domain.checkpoint_words import kind_text, state_text
 from memwatch.domain.text import inert
 from memwatch.domain.units import (
     bytes_text,
@@ -17,7 +18,6 @@ from memwatch.domain.units import (
     local_time_text,
     share_text,
 )
-from memwatch.domain.wording import kind_text, state_text
 
 _ROWS = 30
 _LEAST_PAUSE_S = 0.1
