@@ -155,7 +155,8 @@ def _vain_by_account(plans: Sequence[Intervention], what: str, limits: Limits) -
     most = max(known, default=0)
     if len(known) < len(told) or most > _LITTLE * limits.binding.bytes:
         return ""
-    return f"{bytes_text(most)} at most in {len(told)} plans, by the agent's own account"
+    little = f"{bytes_text(most)} at most" if most > 0 else "nothing"
+    return f"{little} in {len(told)} plans, by the agent's own account"
 
 
 def _is_step(it: Intervention, action: Action) -> bool:
