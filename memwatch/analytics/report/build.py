@@ -16,7 +16,6 @@ from memwatch.analytics.report.deeds import deed_rows, plan_advice, plan_rows
 from memwatch.analytics.report.guard_fold import GuardFold
 from memwatch.analytics.report.lines import ten_lines
 from memwatch.analytics.report.model import (
-    Estimate,
     Experiments,
     Figures,
     Report,
@@ -91,7 +90,7 @@ def report_of(known: Sources) -> Report:
         rto_s=recovery.rto_s if recovery else None,
         grade=(recovery.grade or "") if recovery else "",
         over_budget=recovery.budget.over if recovery else (),
-        estimates=_estimates(guard),
+        estimates=tuple(guard.estimates),
         recoveries=_recoveries(known),
         starts=_starts(known),
         damage=dict(known.damage),
@@ -280,10 +279,6 @@ def _saves(known: Sources) -> Saves:
         stats=stats,
         bloat=bloat_of(agent.saved, "native"),
     )
-
-
-def _estimates(guard: GuardFold) -> tuple[Estimate, ...]:
-    return tuple(guard.estimates)
 
 
 def _recoveries(known: Sources) -> tuple[PastRecovery, ...]:

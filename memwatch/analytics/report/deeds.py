@@ -100,7 +100,7 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
         measured = []
     verdicts = Counter(one.verdict for one in measured)
     freed = [
-        one.freed_bytes for one in measured if one.freed_bytes is not None and not _tokens(one)
+        one.freed_bytes for one in measured if one.freed_bytes is not None and one.unit == "bytes"
     ]
     shares = [one.freed_share for one in measured if one.freed_share is not None]
     back = [one.rebound_s for one in measured if one.rebound_s is not None]
@@ -136,10 +136,6 @@ def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
         experiments_before_s=median(before for before, _ in around) if around else None,
         experiments_after_s=median(after for _, after in around) if around else None,
     )
-
-
-def _tokens(one: Intervention) -> bool:
-    return one.unit == "tokens"
 
 
 def _memory(of: Sequence[Intervention], *, always: bool) -> float | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from memwatch.domain.checkpoints import Checkpoint
 from memwatch.domain.intervention import Intervention
+from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
 from memwatch.runtime.session import RowKind
 from memwatch.ui.frame import Frame
@@ -16,7 +17,7 @@ from memwatch.ui.panels.checkpoints import (
     checkpoint_sheet,
     checkpoints_title,
 )
-from memwatch.ui.panels.facts import fact_lines
+from memwatch.ui.panels.facts import Fact, fact_lines
 from memwatch.ui.panels.interventions import (
     SORTS,
     intervention_facts,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from memwatch.ui.screens.overlay import DrawText
 
 _GONE: Line = [("it is no longer known", "dim")]
+_Row = TypeVar("_Row", Checkpoint, Intervention)
 
 
 class CheckpointListing:
@@ -70,14 +72,7 @@ class CheckpointListing:
 
     def evidence(self, row_id: str) -> tuple[str, DrawText]:
         """Return all that is known of one checkpoint."""
-
-        def text(frame: Frame, width: int) -> list[Line]:
-            one = next((one for one in self._all(frame) if one.id == row_id), None)
-            if one is None or frame.snapshot is None:
-                return [_GONE]
-            return fact_lines(checkpoint_facts(one, frame.snapshot), width)
-
-        return f"checkpoint {inert(row_id, 60)}", text
+        return f"checkpoint {inert(row_id, 60)}", _told(row_id, self._all, checkpoint_facts)
 
 
 class InterventionListing:
@@ -132,14 +127,7 @@ class InterventionListing:
 
     def evidence(self, row_id: str) -> tuple[str, DrawText]:
         """Return all that was measured around one intervention."""
-
-        def text(frame: Frame, width: int) -> list[Line]:
-            one = next((one for one in self._all(frame) if one.id == row_id), None)
-            if one is None or frame.snapshot is None:
-                return [_GONE]
-            return fact_lines(intervention_facts(one, frame.snapshot), width)
-
-        return "what it did", text
+        return "what it did", _told(row_id, self._all, intervention_facts)
 
 
 def _news(one: Intervention) -> Hashable:
@@ -149,3 +137,19 @@ def _news(one: Intervention) -> Hashable:
 
 def _better(short: Intervention, whole: Intervention | None) -> Intervention:
     return short if whole is None or _news(short) != _news(whole) else whole
+
+
+def _told(
+    row_id: str,
+    rows: Callable[[Frame], Sequence[_Row]],
+    facts: Callable[[_Row, Snapshot], list[Fact]],
+) -> DrawText:
+    """Return what draws the facts of a row, whatever becomes of it while they are shown."""
+
+    def text(frame: Frame, width: int) -> list[Line]:
+        one = next((one for one in rows(frame) if one.id == row_id), None)
+        if one is None or frame.snapshot is None:
+            return [_GONE]
+        return fact_lines(facts(one, frame.snapshot), width)
+
+    return text
