@@ -7,7 +7,7 @@ one teaches nothing. Source: R13; incidents, "Intervention lessons".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil
 from statistics import median
@@ -59,7 +59,20 @@ def advise(
         _cadence(checkpoints, policy),
         _prune(checkpoints),
     )
-    return tuple(one for one, _ in zip(found, range(MOST), strict=False))
+    return tuple(one for one, _ in zip(not_undone(found), range(MOST), strict=False))
+
+
+def not_undone(found: Iterable[Advice]) -> Iterator[Advice]:
+    """Leave out what would set a value again that advice before it set: only the last would hold.
+
+    It is given once the first was followed, if it still holds then.
+    """
+    seen: set[str] = set()
+    for one in found:
+        key = one.set.partition("=")[0]
+        if not key or key not in seen:
+            seen.add(key)
+            yield one
 
 
 def steps_text(steps: Sequence[Action]) -> str:

@@ -123,10 +123,11 @@ def _target(limits: Limits, policy: Policy, memory: Resource | None) -> tuple[fl
     arrival = memory.time_to_limit_s
     if memory.level == "normal" and (arrival is None or arrival[0] >= _SOON_S):
         return None
-    ends = {"warn": policy.exit.warn, "intervene": policy.exit.intervene}
+    lowered = max(policy.thresholds.warn - limits.soft_share, 0.0)  # the soft limit moves warn
+    ends = {"warn": policy.exit.warn - lowered, "intervene": policy.exit.intervene}
     share = ends.get(memory.level, policy.exit.emergency)
     if memory.level == "normal":
-        share = policy.exit.warn
+        share = ends["warn"]
     need = memory.used - share * limits.binding.bytes
     return (need, share) if need > 0 else None
 

@@ -6,11 +6,14 @@ import json
 
 from msgspec.structs import replace
 
-from memwatch.domain.intervention import Intervention, Stage
+from memwatch.analytics.advice import not_undone
+from memwatch.config.policy import PURGE_EXPIRED, Action, LevelRule, Policy
+from memwatch.domain.intervention import Advice, Intervention, Stage
 from memwatch.domain.recovery import Recovery, Span
-from tests.analytics.test_advice import MB, WARN, advice, done
+from tests.analytics.test_advice import LIMITS, MB, WARN, advice, done
 
 EXPIRED = "purge what is expired"
+COMPRESS = Action(op="purge", args={"tier": "history", "how": "compress"})
 
 
 def plan(freed_mb: float, *told: tuple[str, int | None], level: str = "warn") -> Intervention:
@@ -86,3 +89,33 @@ def test_a_plan_that_stopped_working_is_named() -> None:
     (found,) = advice(*past)
     assert found.kind == "stopped"
     assert "stopped working: no effect the last 2 times, before that it freed ~290M" in found.text
+
+
+def test_two_pieces_of_advice_do_not_set_the_same_value() -> None:
+    """Whoever follows both would have the second alone, without what the first put in."""
+    both = [
+        replace(one, id="x")
+        for one in [plan(50, (EXPIRED, 0), ("purge history, compressed in place", 0), level=level)
+                    for level in ("intervene", "warn")] * 3
+    ]  # fmt: skip
+    policy = Policy(
+        levels=replace(
+            Policy().levels,
+            warn=LevelRule(steps=(PURGE_EXPIRED, COMPRESS, Action(op="reclaim"))),
+        )
+    )
+    found = [one.set.partition("=")[0] for one in advice(*both, policy=policy) if one.set]
+    assert sorted(found) == ["levels.intervene.steps", "levels.warn.steps"]
+    twice = [Advice(text="a", kind="policy", set="k=1"), Advice(text="b", kind="policy", set="k=2")]
+    other = [Advice(text="c", kind="action"), Advice(text="d", kind="action")]
+    assert [one.text for one in not_undone([*twice, *other])] == ["a", "c", "d"]
+
+
+def test_under_a_soft_limit_that_was_lowered_memory_must_go_further() -> None:
+    held = replace(WARN, used=450 * MB)
+    past = (done("reclaim", 30), done("purge", 120, 3.0))
+    assert advice(*past, memory=held) == [], "it is under the usual end of warn"
+    lowered = replace(LIMITS, soft_share=0.40)
+    (found,) = advice(*past, memory=held, limits=lowered)
+    assert found.text.startswith("purge all that may go: ~120M")
+    assert "under 35%" in found.text

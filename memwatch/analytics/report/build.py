@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from memwatch.analytics.advice import advise
+from memwatch.analytics.advice import advise, not_undone
 from memwatch.analytics.checkpoints.bloat import bloat_of
 from memwatch.analytics.checkpoints.stats import stats_of
 from memwatch.analytics.report.agent_fold import DIED, AgentFold
@@ -318,7 +318,7 @@ def _advice(known: Sources, deeds: list[Intervention]) -> tuple[Advice, ...]:
     if snapshot is None:
         return ()
     by_plans = plan_advice(plan_rows(known.guard.plans.values()), known.policy)
-    return by_plans + advise(
+    by_deeds = advise(
         deeds,
         snapshot.recovery,
         snapshot.checkpoints,
@@ -326,3 +326,4 @@ def _advice(known: Sources, deeds: list[Intervention]) -> tuple[Advice, ...]:
         known.policy,
         snapshot.resource("memory"),
     )
+    return tuple(not_undone((*by_plans, *by_deeds)))
