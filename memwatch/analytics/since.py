@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from memwatch.analytics.told import best_of
 from memwatch.domain.control import SinceLeft
 from memwatch.domain.level import LEVELS, Level, rank
-from memwatch.domain.record import Fault, Record, figure
+from memwatch.domain.record import Fault, Record
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, counted
 
@@ -131,13 +132,9 @@ def _experiment_end(tally: Tally, record: Record) -> None:
     room = status in tally.experiments or len(tally.experiments) < _KEPT_STATUSES
     name = status if room else "other"
     tally.experiments[name] = tally.experiments.get(name, 0) + 1
-    metrics = record.members.get("metrics")
-    inner = metrics.get("best") if isinstance(metrics, dict) else None
-    said = record.members.get("best", inner)
-    best = said if isinstance(said, str) else figure(said)
-    if best is not None and record.lsn > tally.best_lsn:
-        tally.best_lsn = record.lsn
-        tally.best = inert(f"{best:.4g}" if isinstance(best, float) else str(best), 40)
+    best = best_of(record)
+    if best and record.lsn > tally.best_lsn:
+        tally.best_lsn, tally.best = record.lsn, best
 
 
 def _checkpoint(tally: Tally, _: Record) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from typing import NamedTuple, TypeVar
 
-from memwatch.domain.record import Record, whole
+from memwatch.domain.record import Record, figure, whole
 from memwatch.domain.text import inert
 
 
@@ -71,6 +71,17 @@ class ExperimentEnd(Told):
         self.number = record.experiment
         self.status = inert(record.text("status", "done"), 20)
         self.duration_us = record.number("duration_us")
+
+
+def best_of(record: Record) -> str:
+    """Return what an `experiment.end` calls the best so far, in words; empty where it does not."""
+    metrics = record.members.get("metrics")
+    inner = metrics.get("best") if isinstance(metrics, dict) else None
+    said = record.members.get("best", inner)
+    best = said if isinstance(said, str) else figure(said)
+    if best is None:
+        return ""
+    return inert(f"{best:.4g}" if isinstance(best, float) else str(best), 40)
 
 
 class Purge(Told):

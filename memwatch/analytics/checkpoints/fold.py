@@ -62,7 +62,7 @@ class CheckpointFold:
         """Take one `checkpoint.begin`, `.commit` or `.abort`."""
         name = inert(record.text("id", f"lsn {record.lsn}"), 80)
         known = self.known.get(name)
-        one = _checkpoint(record, name, known)
+        one = checkpoint_of(record, name, known)
         if record.kind != "checkpoint.begin":
             self.counts[one.state] += 1
         at = max(Instant.of(record), self.at.get(name, Instant()))
@@ -120,7 +120,8 @@ class CheckpointFold:
             self.experiments.forget(self.fulls[0].at.lsn)
 
 
-def _checkpoint(record: Record, name: str, known: Checkpoint | None) -> Checkpoint:
+def checkpoint_of(record: Record, name: str, known: Checkpoint | None = None) -> Checkpoint:
+    """Return what a `checkpoint.begin`, `.commit` or `.abort` tells, with what is `known` of it."""
     state = {"checkpoint.begin": "begun", "checkpoint.commit": "committed"}.get(
         record.kind, "aborted"
     )

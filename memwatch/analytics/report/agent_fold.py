@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from memwatch.analytics.checkpoints.course import Seen
+from memwatch.analytics.checkpoints.fold import checkpoint_of
 from memwatch.analytics.report.course import Axis, Course, Dwell
 from memwatch.analytics.report.model import ClaimRow, Start
 from memwatch.analytics.since import Tally
-from memwatch.domain.checkpoints import Checkpoint
-from memwatch.domain.record import Record, figure, whole
+from memwatch.analytics.told import best_of
+from memwatch.domain.record import Record, whole
 from memwatch.domain.text import inert
 
 _KEPT_CHECKPOINTS = 4096
@@ -163,12 +164,7 @@ class AgentFold:
         if took_us is not None and took_us >= 0:
             self.took += 1
             self.took_us += took_us
-        metrics = record.members.get("metrics")
-        inner = metrics.get("best") if isinstance(metrics, dict) else None
-        said = record.members.get("best", inner)
-        best = said if isinstance(said, str) else figure(said)
-        if best is not None:
-            self.best = inert(f"{best:.4g}" if isinstance(best, float) else str(best), 40)
+        self.best = best_of(record) or self.best
         if not self._is_counted(record):
             self.experiments[_bounded(self.experiments, record.text("status", "done"))] += 1
 
@@ -214,19 +210,7 @@ class AgentFold:
     def _commit(self, record: Record) -> None:
         if not self._is_counted(record):
             self.counted_saves += 1
-        took_us, stall_us = record.number("duration_us"), record.number("stall_us")
-        one = Checkpoint(
-            id=inert(record.text("id"), 80),
-            kind=inert(record.text("kind"), 20),
-            state="committed",
-            bytes=record.number("bytes"),
-            file_bytes=record.number("file_bytes"),
-            state_bytes=record.number("state_bytes"),
-            entries=record.number("entries"),
-            committed_us=record.t_us,
-            duration_s=None if took_us is None else took_us / 1e6,
-            stall_s=None if stall_us is None else stall_us / 1e6,
-        )
+        one = checkpoint_of(record, inert(record.text("id"), 80))
         self.saved.append(Seen(self._axis.at_us, one))
         if len(self.saved) > _KEPT_CHECKPOINTS:
             del self.saved[: _KEPT_CHECKPOINTS // 2]
