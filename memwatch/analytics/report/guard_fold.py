@@ -13,7 +13,7 @@ from memwatch.analytics.report.model import AlertRow, Estimate, Gap
 from memwatch.analytics.since import Tally
 from memwatch.domain.intervention import Intervention
 from memwatch.domain.level import LEVELS
-from memwatch.domain.record import Record, figure, whole
+from memwatch.domain.record import Record, figure
 from memwatch.domain.recovery import PastRecovery, Span
 from memwatch.domain.text import inert
 
@@ -48,7 +48,6 @@ class GuardFold:
         self._axis = Axis()
         self.first_us = self.last_us = 0
         self.from_us = 0
-        self.guards = 0
         self.modes = Dwell()
         self.levels = Dwell("normal")
         self.holds = Dwell("running")
@@ -57,8 +56,6 @@ class GuardFold:
         self.memory, self.unaccounted = Course(), Course()
         self.limit: int | None = None
         self.limit_name = ""
-        self.least_free: int | None = None
-        """Of the disk."""
         self.plans: dict[str, Record] = {}
         """The newest word of each."""
         self.deeds: dict[str, Intervention] = {}
@@ -69,9 +66,6 @@ class GuardFold:
         self.alerts: list[AlertRow] = []
         self.alert_count = 0
         self.gaps: list[Gap] = []
-        self.breakers = 0
-        self.unsent = 0
-        """Notices that did not get through, or not at once."""
         self.stores: Counter[str] = Counter()
         self._before_us, self._last_kind = 0, ""
         """Of the last two records: wall time of the one, kind of the other."""
@@ -147,10 +141,6 @@ class GuardFold:
 
     # -- the guard itself --------------------------------------------------------------------
 
-    def _guard_begin(self, record: Record) -> None:
-        self.guards += 1
-        self.modes.enter(inert(record.text("mode"), 10), self._axis.at_us)
-
     def _mode(self, record: Record) -> None:
         self.modes.enter(inert(record.text("mode"), 10), self._axis.at_us)
 
@@ -188,10 +178,6 @@ class GuardFold:
         unaccounted = record.number("unaccounted_bytes")
         if unaccounted is not None:
             self.unaccounted.take(record.t_us, at_us, float(unaccounted))
-        disk = record.members.get("disk")
-        free = whole(disk.get("free_bytes")) if isinstance(disk, dict) else None
-        if free is not None:
-            self.least_free = free if self.least_free is None else min(self.least_free, free)
 
     def _level(self, record: Record) -> None:
         level = record.text("level")
@@ -225,9 +211,6 @@ class GuardFold:
         name = inert(record.text("id"), 80)
         if name in self.plans or len(self.plans) < _KEPT_PLANS:
             self.plans[name] = record
-
-    def _decision(self, record: Record) -> None:
-        self.breakers += record.text("what") == "breaker" and " closed" not in record.text("why")
 
     def _efficacy(self, record: Record) -> None:
         try:
@@ -284,9 +267,6 @@ class GuardFold:
         rest = [it for it in self.alerts if not (it.key == key and it.stands)]
         self.alerts = [*rest, row][-_KEPT_ALERTS:]
 
-    def _notify(self, record: Record) -> None:
-        self.unsent += record.text("state") == "failed"
-
     def _store(self, record: Record) -> None:
         event = record.text("event")
         if event in ("committed", "incomplete", "deleted"):
@@ -294,7 +274,7 @@ class GuardFold:
 
 
 _HANDLERS: Final[dict[str, Callable[[GuardFold, Record], Any]]] = {
-    "guard.begin": GuardFold._guard_begin,
+    "guard.begin": GuardFold._mode,
     "engine.mode": GuardFold._mode,
     "viewer": GuardFold._viewer,
     "gap": GuardFold._gap,
@@ -303,10 +283,8 @@ _HANDLERS: Final[dict[str, Callable[[GuardFold, Record], Any]]] = {
     "estimate": GuardFold._estimate,
     "restart": GuardFold._restart,
     "plan": GuardFold._plan,
-    "engine.decision": GuardFold._decision,
     "efficacy": GuardFold._efficacy,
     "intervention": GuardFold._request,
     "alert": GuardFold._alert,
-    "notify": GuardFold._notify,
     "store": GuardFold._store,
 }
