@@ -9,8 +9,9 @@ import msgspec
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints, StoreLook
 from memwatch.domain.sample import DiskSample
 from memwatch.runtime.views.checkpoint_view import CheckpointView
+from memwatch.runtime.views.facts import RunFacts
 from tests.builders import T0_US
-from tests.runtime.watched import MB, S, Watched
+from tests.runtime.watched import MANIFEST, MB, S, Watched
 
 EVERY_S = 60
 
@@ -53,6 +54,14 @@ def test_the_room_it_takes_is_that_of_its_newest_look() -> None:
     )
     run.ring.take_store(looked(saved(1), saved(2)))
     assert run.snapshot().disk.run_bytes == 20 * MB
+
+
+def test_a_run_is_as_old_as_its_writer_however_few_checkpoints_are_kept() -> None:
+    run = watched(looked(saved(8), saved(9)), after_s=0)
+    age_s = run.clock.boot_us() / 1e6 - 5
+    known = msgspec.structs.replace(MANIFEST, pid=7, start_ticks=500)
+    run.builder.run = RunFacts(path="/store", manifest=known, source="directory")
+    assert run.snapshot().run.uptime_s == age_s
 
 
 FIVE = [saved(number) for number in range(1, 6)]

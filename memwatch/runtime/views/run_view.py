@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from memwatch.runtime.views.facts import RunFacts
 from memwatch.runtime.views.ring import Ring
 
 _OPS_SHOWN = 32
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _MODES: dict[str, RunState] = {
     "draining": "draining",
     "paused": "paused",
@@ -100,8 +102,12 @@ class RunView:
 
     @property
     def _started_us(self) -> int:
-        store = self._ring.store
-        return self.run.manifest.started_us if store is None else began_us(store)
+        store, manifest = self._ring.store, self.run.manifest
+        if store is None:
+            return manifest.started_us
+        if manifest.pid and manifest.start_ticks:  # older checkpoints may have been dropped
+            return self._ring.to_wall(manifest.start_ticks * 1_000_000 // _TICKS_PER_S)
+        return began_us(store)
 
     def _at(self, t_us: int) -> Instant:
         """Return the instant of a wall time that no record of this boot tells."""
