@@ -166,7 +166,7 @@ def _time(course: Sequence[Seen], source: Source) -> _Cause | None:
     took = sum(seen.one.duration_s or 0.0 for seen in window[1:]) / (len(window) - 1)
     every = (window[-1].at_us - window[0].at_us) / 1e6 / (len(window) - 1)
     why = f"checkpoints take {share_text(share)} of the time: {duration_text(took)}"
-    why += f" each, one every {duration_text(every)}"
+    why += f" each, one every {duration_text(every)} on average"
     setting = "checkpoints.incremental_s" if source == "native" else "its save interval"
     do = f"one every {duration_text(took / TIME_AIM)} ({setting}) takes {share_text(TIME_AIM)}"
     return _Cause(_windows(timed, lambda some: (time_share(some) or 0.0) / TIME), why, do)
