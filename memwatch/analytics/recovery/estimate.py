@@ -31,7 +31,10 @@ from memwatch.domain.units import counted, duration_text
 _ASSUMED: Final = log(2)
 """Half a range is a factor, as a logarithm: twice, and half of it, where nothing was measured."""
 _MOST_TOTAL: Final = log(2) / 2 - 1e-6
-"""Once all was measured the whole has a range of no more than low to twice that."""
+"""Once it was measured the whole has a range of no more than low to twice that."""
+_MOST_ASSUMED: Final = 0.25
+"""With so much of it assumed the whole still counts as measured: were that twice as long, the whole
+would be a quarter longer."""
 _LEAST: Final = log(1.12)
 _ONE: Final = log(1.35)
 """After a single measurement; with n of them what it has above the least is an n-th."""
@@ -86,7 +89,8 @@ def total(terms: Iterable[RecoveryTerm]) -> Span:
     found = tuple(terms)
     likely = sum(term.seconds for term in found)
     low, high = sum(term.low_s for term in found), sum(term.high_s for term in found)
-    if all(term.basis != "assumed" for term in found):
+    assumed = sum(term.seconds for term in found if term.basis == "assumed")
+    if assumed <= _MOST_ASSUMED * likely:
         low = max(low, likely * exp(-_MOST_TOTAL))
         high = min(high, likely * exp(_MOST_TOTAL))
     return Span(low=low, likely=likely, high=high)

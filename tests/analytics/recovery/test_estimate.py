@@ -59,6 +59,22 @@ def test_a_size_that_was_drilled_is_known_whatever_the_shape_of_the_reference() 
         assert likely == pytest.approx(true, rel=0.25), size
 
 
+def test_a_small_term_that_was_never_there_before_does_not_widen_what_was_drilled() -> None:
+    before = Work(full_bytes=100_000, full_entries=60, log_bytes=50_000, tail_bytes=9_000)
+    costs = learn([recovered(before, machine(1.2), noise=1.1)], _STARTS)
+    now = replace(before, blob_bytes=900_000, blob_count=40)
+    terms, span = estimate(now, costs, DISK, NOW_US)
+    by_name = {term.name: term for term in terms}
+    assert by_name["blobs"].basis == "assumed", "the only drill had none"
+    assert span.high <= 2 * span.low
+    drilled = comparable(terms, by_name, 0.1)
+    assert drilled is not None
+    assert drilled.high <= 2 * drilled.low
+    much = replace(before, blob_bytes=900_000_000, blob_count=40_000)
+    _, span = estimate(much, costs, DISK, NOW_US)
+    assert span.high > 2 * span.low, "then it is mostly assumed"
+
+
 def test_what_the_reference_takes_for_short_and_was_not_is_believed() -> None:
     """A few values that are a thousandth of themselves on disk: 54 ms to read half a kB."""
     done = Work(full_bytes=1_400, full_entries=40, blob_bytes=444, blob_count=3, log_bytes=1_000)
