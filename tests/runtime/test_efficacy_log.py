@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memwatch.agent.log import LogWriter
-from memwatch.domain.intervention import Intervention
+from memwatch.domain.command import CommandInfo
+from memwatch.domain.intervention import Intervention, ResourceEffect
 from memwatch.domain.record import Record
 from memwatch.runtime.guard.efficacy_log import EfficacyLog, members, restored
 from memwatch.runtime.guard.recollection import recollect
 from memwatch.runtime.guard.recorder import Recorder
-from memwatch.runtime.views.intervention_view import Known
+from memwatch.runtime.views.deed_watch import Known
 from tests.builders import batch, record, tiers
 from tests.faults.failing_files import FailingFiles
 from tests.runtime.watched import MB, Watched
@@ -169,3 +170,36 @@ def test_what_is_written_is_read_again_to_the_last_figure(tmp_path: Path) -> Non
     bench.pass_s(20)
     known = Known("10s", bench.row)
     assert restored(record(1, "efficacy", **members(known))) == known
+
+
+def test_what_was_written_is_not_written_again_once_the_log_tells_when_it_was(
+    tmp_path: Path,
+) -> None:
+    """A guard that begins knows a request by the ledger before it has read the agent's log."""
+    bench = Bench(tmp_path)
+    watched = bench.watched
+    watched.begin()
+    bench.pass_s(40)
+    asked_us = watched.clock.wall_us()
+    asked = CommandInfo(
+        id="r1", op="reclaim", state="done", asked_us=asked_us, changed_us=asked_us + 300_000
+    )
+    row = Intervention(
+        id="r1", action="reclaim", state="done", asked_at_us=asked_us, done_at_us=asked.changed_us,
+        verdict="none", before=1.0, after_10s=1.0,
+        effects=(ResourceEffect(resource="memory", before=1.0, after_10s=1.0, verdict="none"),),
+    )  # fmt: skip
+    watched.builder.interventions.recall([Known("10s", row)])
+    watched.clock.advance_s(20)
+    for _ in range(2):
+        watched.snapshot(commands=(asked,))
+        bench.log.look()
+    for state in ("running", "done"):
+        watched.say("command", id="r1", op="reclaim", state=state)
+    for _ in range(30):
+        watched.clock.advance_s(1)
+        watched.snapshot(commands=(asked,))
+        bench.log.look()
+    assert bench.told == []
+    (known,) = watched.builder.interventions.rows(9)
+    assert (known.before, known.verdict) == (1.0, "none")

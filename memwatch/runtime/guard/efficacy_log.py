@@ -17,8 +17,8 @@ from memwatch.domain.intervention import Intervention
 from memwatch.domain.record import Record, figure
 from memwatch.domain.text import inert
 from memwatch.runtime.guard.recorder import Recorder
-from memwatch.runtime.views.deed_watch import STAGES
-from memwatch.runtime.views.intervention_view import InterventionView, Known
+from memwatch.runtime.views.deed_watch import STAGES, Known
+from memwatch.runtime.views.intervention_view import InterventionView
 
 KIND: Final = "efficacy"
 _WIDE: Final = 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -14,7 +14,6 @@ from memwatch.analytics.efficacy.window import Spans
 from memwatch.domain.intervention import ExperimentsAround
 from memwatch.domain.units import bytes_text
 from memwatch.runtime.views.deed import Deed
-from memwatch.runtime.views.deed_watch import DeedWatch
 from memwatch.runtime.views.log_deeds import ROUTINE
 from memwatch.runtime.views.ring import Ring
 
@@ -25,6 +24,10 @@ _COUNTS_SHARE = 0.2
 do not hide it."""
 
 
+_NEAREST = 32
+"""Deeds before, and behind, that are looked at to tell what else happened: a row has no more."""
+
+
 class AroundDeeds:
     """Answers what else there was; asked under the ring's lock."""
 
@@ -33,6 +36,8 @@ class AroundDeeds:
         self._spans = spans
         self._limits: deque[tuple[int, int]] = deque(maxlen=16)
         self._acted: dict[str, list[tuple[int, int, Deed]]] = {}
+        self._done: list[tuple[int, int, Deed]] = []
+        """All that are no plan, in order of time."""
 
     def mind_limit(self, now_us: int, limit_bytes: int | None) -> None:
         """Note the binding limit of an instant."""
@@ -41,13 +46,16 @@ class AroundDeeds:
 
     def mind(self, deeds: Iterable[Deed]) -> None:
         """Take all deeds that are known, to tell neighbours from each other."""
-        self._acted = {}
+        self._acted, self._done = {}, []
         for order, deed in enumerate(deeds):
             if deed.when is not None:
+                placed = (deed.when.done_us, order, deed)
                 for resource in deed.acts_on:
-                    self._acted.setdefault(resource, []).append((deed.when.done_us, order, deed))
-        for acted in self._acted.values():
-            acted.sort(key=lambda one: one[:2])
+                    self._acted.setdefault(resource, []).append(placed)
+                if deed.kind != "plan":
+                    self._done.append(placed)
+        for acted in (self._done, *self._acted.values()):
+            acted.sort(key=_place)
 
     # -- others on the same resource -----------------------------------------------------------
 
@@ -93,7 +101,7 @@ class AroundDeeds:
             return None
         acted = self._acted.get(resource, [])
         from_us = deed.when.done_us + self._spans.early[1]
-        for done_us, _, other in acted[bisect_left(acted, from_us, key=lambda one: one[0]) :]:
+        for done_us, _, other in acted[bisect_left(acted, from_us, key=_time) :]:
             if _is_another(deed, other) and other.kind != "routine":
                 began_us = other.when.began_us if other.when else done_us
                 return max(began_us, from_us)
@@ -101,27 +109,30 @@ class AroundDeeds:
 
     def _near(self, resource: str, first: int, last: int) -> Iterator[Deed]:
         acted = self._acted.get(resource, [])
-        for at_us, _, other in acted[bisect_left(acted, first, key=lambda one: one[0]) :]:
+        for at_us, _, other in acted[bisect_left(acted, first, key=_time) :]:
             if at_us > last:
                 return
             yield other
 
     # -- in words --------------------------------------------------------------------------------
 
-    def others(self, deed: Deed, watches: Iterable[DeedWatch]) -> list[str]:
+    def others(self, deed: Deed) -> list[str]:
         """Return what else fell into the time in which a deed was measured."""
         when = deed.when
         if when is None:
             return []
-        found = [*self._deeds(deed, watches), *self._work(), *self._changed_limits()]
+        found = [*self._deeds(deed, when), *self._work(), *self._changed_limits()]
         found.sort(key=lambda one: (one.aside, _distance(one.at_us, when)))
         early_us = self._spans.early[1]
         return confounders(when.began_us, when.done_us, found, early_us, self._spans.before_us)
 
-    def _deeds(self, deed: Deed, watches: Iterable[DeedWatch]) -> Iterator[Happened]:
-        for watch in watches:
-            other = watch.deed
-            if other.when is not None and _is_another(deed, other) and other.kind != "plan":
+    def _deeds(self, deed: Deed, when: When) -> Iterator[Happened]:
+        """Return the deeds that may be near; of very many those that are nearest."""
+        middle = bisect_left(self._done, when.done_us, key=_time)
+        first = bisect_left(self._done, when.began_us - self._spans.before_us, key=_time)
+        last = bisect_right(self._done, when.done_us + self._spans.early[1], key=_time)
+        for _, _, other in self._done[max(first, middle - _NEAREST) : min(last, middle + _NEAREST)]:
+            if other.when is not None and _is_another(deed, other):
                 due = other.kind == "checkpoint" and other.row.origin == "agent"
                 yield Happened(
                     other.when.done_us,
@@ -177,6 +188,14 @@ class AroundDeeds:
         if begun_us is None:
             return None, now_us > deed.when.done_us + self._spans.early[1]
         return max(now_us - begun_us, 0) / 1e6, False
+
+
+def _time(placed: tuple[int, int, Deed]) -> int:
+    return placed[0]
+
+
+def _place(placed: tuple[int, int, Deed]) -> tuple[int, int]:
+    return placed[:2]
 
 
 def _is_another(deed: Deed, other: Deed) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,10 +20,19 @@ _DIFFERS_SHARE = 0.10
 """A claim that is off by more is not what we measured."""
 _UNACCOUNTED_SHARE = 0.02
 """Of the memory of the tree: what no tier accounts for may be next to nothing by itself."""
+_SOON_US = 3_000_000
+"""Until the first look is over only what else happened changes."""
 _LATER_US = 5_000_000
 """Once the first look is over, nobody needs the next at once."""
 
 ReadingOf = Callable[[str], Reading | None]
+
+
+class Known(NamedTuple):
+    """How far an intervention is known, and what of it."""
+
+    stage: Stage
+    row: Intervention
 
 
 class DeedWatch:
@@ -45,7 +54,8 @@ class DeedWatch:
         """The first look is still to come, in which others count."""
         self._spans = spans
         self._due_us = 0
-        self._recalled: tuple[Stage, Intervention] | None = None
+        self.recalled: Known | None = None
+        """What a guard before this one wrote down of it."""
         floor = _UNACCOUNTED_SHARE * used_bytes
         self.watches = [
             EffectWatch(
@@ -78,11 +88,11 @@ class DeedWatch:
             return "10min"
         return "10s" if self.watches and not self.is_early else ""
 
-    def recall(self, stage: Stage, row: Intervention) -> None:
+    def recall(self, known: Known) -> None:
         """Go on with what another guard knew of it."""
-        self._recalled = (stage, row)
-        if stage == "settled":
-            self.settled, self.row = True, row
+        self.recalled = known
+        if known.stage == "settled":
+            self.settled, self.row = True, known.row
 
     def look(
         self, now_us: int, reading_of: ReadingOf, until_of: Callable[[str], int | None]
@@ -92,8 +102,15 @@ class DeedWatch:
             watch.look(reading_of(watch.resource), now_us, until_of(watch.resource))
         self.is_early = any(not watch.early_over for watch in self.watches)
         self.settled = self._is_settled(now_us)
-        self._due_us = 0 if self.is_early else now_us + _LATER_US
+        self._due_us = self._next_us(now_us)
         self.row = self._row(now_us)
+
+    def _next_us(self, now_us: int) -> int:
+        """Return when there may be something new: at the latest when the first look is over."""
+        if not self.is_early or self.when is None:
+            return now_us + _LATER_US
+        early_us = self.when.done_us + self._spans.early[1]
+        return min(now_us + _SOON_US, early_us) if now_us < early_us else 0
 
     def told(self, deed: Deed) -> None:
         """Take over what is known better of the same deed: who asked for it, and why."""
@@ -141,8 +158,8 @@ class DeedWatch:
     def _effects(self, now_us: int) -> tuple[ResourceEffect, ...]:
         """Return them, first that which it is about; others only where something was measured."""
         found = [watch.effect(now_us) for watch in self.watches]
-        if self._recalled is not None:
-            known = {one.resource: one for one in self._recalled[1].effects}
+        if self.recalled is not None:
+            known = {one.resource: one for one in self.recalled.row.effects}
             found = [_together(known.get(one.resource), one) for one in found]
         rest = [one for one in found[1:] if one.before is not None or one.after_10s is not None]
         return (*found[:1], *rest)
@@ -151,7 +168,7 @@ class DeedWatch:
         watch, window_s = self.watches[0], self._spans.before_us / 1e6
         said = of_usage(watch.before, window_s, effects[0].unit)
         told = [*said, *of_effects(effects, watch.came_back_unseen), *self.others]
-        recalled = self._recalled[1].confounders if self._recalled else ()
+        recalled = self.recalled.row.confounders if self.recalled else ()
         return list(dict.fromkeys([*recalled, *told]))
 
     def _differs(self, effects: tuple[ResourceEffect, ...]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,7 +12,7 @@ from memwatch.domain.command import CommandInfo
 from memwatch.domain.intervention import Intervention
 from memwatch.runtime.views.around_deeds import AroundDeeds
 from memwatch.runtime.views.deed import SERIES, Deed
-from memwatch.runtime.views.deed_watch import STAGES, DeedWatch, Stage
+from memwatch.runtime.views.deed_watch import STAGES, DeedWatch, Known, Stage
 from memwatch.runtime.views.log_deeds import LogDeeds
 from memwatch.runtime.views.mode_deeds import ModeDeeds
 from memwatch.runtime.views.request_deeds import RequestDeeds
@@ -22,13 +21,6 @@ from memwatch.runtime.views.row_choice import shown, surplus
 
 _TOLD_ON_CHANGE = ("tier:", "tokens:")
 _RECALLED = 256
-
-
-class Known(NamedTuple):
-    """How far an intervention is known, and what of it."""
-
-    stage: Stage
-    row: Intervention
 
 
 class InterventionView:
@@ -127,11 +119,11 @@ class InterventionView:
         tree = self._ring.tree
         watch = DeedWatch(deed, self._spans, tree.used_bytes if tree else 0.0)
         self._watches[deed.id] = watch
-        self._told.pop(deed.id, None)
-        recalled = self._recalled.pop(deed.id, None)
-        if recalled is not None and recalled.row.count == deed.row.count:
-            watch.recall(*recalled)
-            self._told[deed.id] = recalled.stage
+        told = self._told.pop(deed.id, "")
+        recalled = known.recalled if known else self._recalled.pop(deed.id, None)
+        if recalled is not None and _is_of(recalled.row, deed):
+            watch.recall(recalled)
+            self._told[deed.id] = max(told, recalled.stage, key=STAGES.index)
         if deed.kind == "routine":
             self._recalled = {n: k for n, k in self._recalled.items() if not _holds(k.row, deed)}
 
@@ -158,7 +150,7 @@ class InterventionView:
         if watch.is_early:
             for one in watch.watches:
                 one.voided = self._around.voids(deed, one.resource)
-            watch.others = self._around.others(deed, self._watches.values())
+            watch.others = self._around.others(deed)
         if watch.experiments is None or watch.experiments.after < 3:
             found = self._around.experiments(deed)
             before = watch.experiments
@@ -202,6 +194,11 @@ def spans_of(windows: Windows) -> Spans:
         late_us=round(windows.late_s * 1e6),
         watch_us=round(windows.rebound_s * 1e6),
     )
+
+
+def _is_of(row: Intervention, deed: Deed) -> bool:
+    """Say whether a row tells of a deed as it is known now: it may have gone on since."""
+    return (row.count, row.done_at_us) == (deed.row.count, deed.row.done_at_us)
 
 
 def _holds(row: Intervention, deed: Deed) -> bool:
