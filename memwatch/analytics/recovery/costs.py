@@ -197,8 +197,10 @@ def ratios(name: LearntTerm, work: Work, costs: Costs, disk: DiskRate | None) ->
     found: list[Ratio] = []
     rank = {True: 0, False: 0}
     for sample in costs.samples:
-        work_then = sample.expected if sample.own and sample.expected else sample.work
-        base_s = reference_s(name, work_then, disk, cold=sample.cold)
+        thought = sample.expected if sample.own and sample.expected else sample.work
+        base_s = reference_s(name, thought, disk, cold=sample.cold)
+        if base_s <= 0:  # nobody thought of it, and it was there
+            base_s = reference_s(name, sample.work, disk, cold=sample.cold)
         seconds = sample.seconds.get(name, 0.0)
         if base_s <= 0 or seconds < _LEAST_S or expected_s <= 0:
             continue

@@ -75,6 +75,15 @@ def test_a_small_term_that_was_never_there_before_does_not_widen_what_was_drille
     assert span.high > 2 * span.low, "then it is mostly assumed"
 
 
+def test_a_term_that_nobody_thought_of_and_a_drill_found_is_drilled() -> None:
+    done = Work(full_bytes=9_000, full_entries=40, blob_bytes=900_000, blob_count=4, log_bytes=9)
+    thought = estimate(replace(done, blob_bytes=0, blob_count=0), Costs(), DISK, NOW_US)[0]
+    drill = replace(recovered(done, machine(3)), expected=expected(thought))
+    terms, _ = _terms(done, learn([drill], _STARTS))
+    assert terms["blobs"].basis == "drilled"
+    assert terms["blobs"].how.startswith("1 drill of this run")
+
+
 def test_what_the_reference_takes_for_short_and_was_not_is_believed() -> None:
     """A few values that are a thousandth of themselves on disk: 54 ms to read half a kB."""
     done = Work(full_bytes=1_400, full_entries=40, blob_bytes=444, blob_count=3, log_bytes=1_000)
