@@ -39,6 +39,7 @@ from tests.e2e.night import (
     wait_mode,
 )
 from tests.e2e.stage import Process, Puppet, Stage, still
+from tests.faults.learnt_once import efficacy_told_once, restarts_counted_once
 from tests.waiting import wait_for
 
 LIMIT = 250 * MB
@@ -82,6 +83,8 @@ class Tally(Struct):
     """Plans or requests that ended so."""
     read_only: int = 0
     """Rounds at whose end only a person could let the agent write."""
+    learnt: int = 0
+    """Restarts, and stages of what interventions did."""
     rows: int = 0
     """Of the histories that were compared with those built anew."""
 
@@ -118,6 +121,8 @@ class Round:
         short_policy(stage, self.run_dir, POLICY)
         self.said: dict[int, Record] = {}
         """Answers by the agent's log, which forgets what a checkpoint holds."""
+        self.recovered: dict[int, None] = {}
+        """Times of what agents recovered, likewise."""
 
     def play(self, kills: int) -> None:
         for _ in range(kills):
@@ -125,6 +130,7 @@ class Round:
         last = self.stage.guard(self.run_dir)
         self._settle()
         self.puppet.ask("rest")  # nothing comes after what the last guard read
+        rows = viewer(self.stage, self.run_dir, "ann").rows("interventions", 500)
         last.end()
         self.puppet.kill()
         self.puppet.wait()
@@ -134,6 +140,9 @@ class Round:
         epochs_rise(told)
         self._listen()
         nothing_done_twice(told, self.said.values(), self._acks())
+        efficacy_told_once(told, rows)
+        restarts_counted_once(self._home, told, list(self.recovered))
+        self.tally.learnt += sum(record.kind in ("efficacy", "restart") for record in told)
         nothing_lost(self.run_dir)
         self._history_is_rebuilt(max(record.t_us for record in told))
         self.tally.rounds += 1
@@ -150,7 +159,7 @@ class Round:
         wait_for(lambda: self._serves(guard), "the guard to serve")
         self._press(self.dice.choice(SHARES))
         before = mode_of(self.run_dir)
-        by_agent = self.dice.random() < 0.1
+        by_agent = self.dice.random() < 0.2
         until = time.monotonic() + self.dice.uniform(0.2, LONGEST_S)
         while guard.alive and time.monotonic() < until:
             time.sleep(0.005)
@@ -169,7 +178,13 @@ class Round:
             self.puppet.wait()
             self.puppet = self._agent()
 
+    @property
+    def _home(self) -> Path:
+        return self.stage.home / "runs" / run_id_of(self.run_dir)
+
     def _listen(self) -> None:
+        found = agent_records(self.run_dir, "recovery")
+        self.recovered |= {record.t_us: None for record in found if "terms" in record.members}
         self.said |= {record.lsn: record for record in agent_records(self.run_dir, "command")}
 
     def _acks(self) -> dict[str, str]:
@@ -221,7 +236,7 @@ class Round:
 
     def _history_is_rebuilt(self, until_us: int) -> None:
         """Hold the history that all these guards wrote against one that is made of the logs."""
-        path = self.stage.home / "runs" / run_id_of(self.run_dir) / "history.duckdb"
+        path = self._home / "history.duckdb"
         gone = min(segments(file.name for file in (self.run_dir / "wal").iterdir()))
         before = _rows(path, until_us, gone)
         path.rename(path.with_suffix(".first"))
