@@ -115,11 +115,19 @@ def _cost(report: Report, deaths: list[Start]) -> str:
     if max(told, len(back)) < again:
         return "what was lost is not in the log any more"
     slowest_s = max((one.total_s for one in back), default=None)
-    took = "" if slowest_s is None else f", back within {duration_text(slowest_s)}"
-    return f"no record lost{took}"
+    down_s = sum(one.down_s or 0.0 for one in deaths)
+    down = f", down for {duration_text(down_s)}" if down_s else ""
+    took = "" if slowest_s is None else f", each recovery within {duration_text(slowest_s)}"
+    return f"no record lost{down}{took}"
 
 
 def _deaths(report: Report) -> str:
     deaths = [one for one in report.starts if one.what.startswith(DIED)]
-    told = [when_text(one.t_us, report) for one in deaths[:_FEW]]
+    told = [when_text(_died_us(one), report) for one in deaths[:_FEW]]
     return ", ".join(told) + (", …" if len(deaths) > _FEW else "")
+
+
+def _died_us(one: Start) -> int:
+    """Return when a process died: a start that the agent logged is of when it was there again."""
+    again = one.what.endswith("started again") and one.down_s is not None
+    return one.t_us - round((one.down_s or 0.0) * 1e6) if again else one.t_us

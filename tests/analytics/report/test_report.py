@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memwatch.analytics.report.model import Report, Stay
+from memwatch.analytics.report.words import when_text
 from memwatch.domain.intervention import Intervention, ResourceEffect
 from memwatch.domain.recovery import PastRecovery, Recovery, RecoveryBudget, Span
 from tests.analytics.report.night import MB, agent_log, guard_log, snapshot, told
@@ -198,8 +199,11 @@ def test_recoveries_are_held_against_their_estimates() -> None:
     restart = PastRecovery(t_us=T0_US + 1, total_s=9.0, kind="restart", estimate=drill.estimate)
     report = told(agent_log().records, guard_log().records, past=(restart, drill))
     assert "2 recoveries: −10 % … +10 % against the estimate" in line(report, "If it crashed")
-    assert "no record lost, back within 9.0s" in line(report, "Lost")
+    assert "no record lost, down for 30s, each recovery within 9.0s" in line(report, "Lost")
     assert [one.kind for one in report.recoveries] == ["drill", "restart"]
+    (death,) = report.starts
+    died = when_text(death.t_us - 30_000_000, report)
+    assert f"died once ({died})" in line(report, "Lost"), "not when it was there again"
 
 
 @pytest.mark.parametrize(("state", "said"), [("crashed", "died once"), ("running", "no death")])
