@@ -70,7 +70,7 @@ def _why(turn: Turn, plan: Plan) -> str:
     moved = f"freed {bytes_text(freed)}" if freed >= 0 else f"usage rose by {bytes_text(-freed)}"
     least = f"{points_text(rule.enough_share)} of the limit or its exit level"
     wanted = f"reached {least}" if plan.effect == "effective" else f"not {least}"
-    return f"plan {plan.level} {moved} in {duration_text(rule.after_s)}: {wanted}"
+    return f"plan {plan.level}: {moved} in {duration_text(rule.after_s)}, {wanted}"
 
 
 def _escalated(state: EngineState, turn: Turn, plan: Plan, why: str) -> EngineState:

@@ -59,7 +59,7 @@ def test_a_plan_its_steps_and_its_effect() -> None:
     )
     assert (first(world, "ask").why, first(world, "ask").rule) == (plan.why, "levels.warn")
     assert first(world, "effect").why == (
-        "plan warn freed 0B in 15s: not 5% of the limit or its exit level"
+        "plan warn: freed 0B in 15s, not 5% of the limit or its exit level"
     )
 
 

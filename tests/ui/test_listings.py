@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from memwatch.domain.checkpoints import Bloat, Checkpoint, Prune
-from memwatch.domain.intervention import ExperimentsAround, Intervention
+from memwatch.domain.intervention import ExperimentsAround, Intervention, ResourceEffect
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import text_of, width_of
 from memwatch.ui.panels.checkpoints import checkpoint_facts, checkpoint_sheet, state_words
+from memwatch.ui.panels.effect import effect_words
 from memwatch.ui.panels.facts import fact_lines
 from memwatch.ui.panels.interventions import (
     SORTS,
@@ -226,3 +227,24 @@ def test_the_evidence_of_the_newest_row_is_whole_though_a_snapshot_holds_it_shor
     later = changed(interventions=(replace(short, after_10min=7.0),))
     assert listing.known(later) != before, "it is asked for again"
     assert "the third of them" not in evidence(later), "newer figures go before"
+
+
+def test_what_overlaps_others_is_counted_as_its_row_says() -> None:
+    hidden = Intervention(id="p", action="purge", tier="recent", overlaps=True)
+    sheet = intervention_sheet(frame_of(), [hidden], "time", 120)
+    above = texts([line for _, line in sheet.above])
+    assert "verdicts  1 overlapping others" in above
+
+
+def test_a_change_within_the_noise_is_not_said_to_have_been_freed() -> None:
+    noise = ResourceEffect(
+        resource="tier:recent",
+        before=6_200_000,
+        after_10s=4_800_000,
+        freed=1_400_000,
+        freed_share=0.23,
+        verdict="none",
+    )
+    assert effect_words(noise) == (
+        "6.2M before, 4.8M after 10 s: 1.4M (23%) less, no effect beyond the noise"
+    )

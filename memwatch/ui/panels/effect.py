@@ -120,7 +120,10 @@ def effect_words(effect: ResourceEffect) -> str:
     if effect.freed is not None:
         grew = effect.freed < 0
         share = "" if effect.freed_share is None else f" ({share_text(abs(effect.freed_share))})"
-        text += f": {'grew by' if grew else 'freed'} {amount(abs(effect.freed))}{share}"
+        changed = f"{amount(abs(effect.freed))}{share}"
+        if effect.verdict == "none":  # it is not said to have freed that
+            return f"{text}: {changed} {'more' if grew else 'less'}, no effect beyond the noise"
+        text += f": {'grew by' if grew else 'freed'} {changed}"
     text += f", {_VERDICTS.get(effect.verdict, effect.verdict)}"
     if effect.rebound_s is not None:
         text += f", back after {duration_text(effect.rebound_s)}"

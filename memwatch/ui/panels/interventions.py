@@ -37,6 +37,7 @@ _WORDS = (
     ("worse", "worse"),
     ("pending", "being measured"),
     ("unmeasured", "unmeasured"),
+    ("overlaps", "overlapping others"),
 )
 
 
@@ -97,7 +98,9 @@ def _above(snapshot: Snapshot, rows: Sequence[Intervention]) -> Iterator[Ranked]
         if advice.kind in _KINDS:
             line = labelled("advice", (inert(advice.text, 200), ""))
             yield 1, [*line, (f"  set {inert(advice.set, 80)}", "dim")] if advice.set else line
-    counts: Counter[str] = Counter(one.verdict for one in rows if not one.is_checkpoint)
+    counts = Counter(
+        "overlaps" if one.overlaps else one.verdict for one in rows if not one.is_checkpoint
+    )
     if counts:
         said = [f"{counts[verdict]} {words}" for verdict, words in _WORDS if counts[verdict]]
         others = len(rows) - counts.total()
@@ -193,7 +196,7 @@ def verdict_words(one: Intervention) -> str:
     said = {
         "pending": "being measured",
         "effective": "effective",
-        "none": "no effect: it freed nothing beyond 2 %, and beyond the noise before",
+        "none": "no effect: what changed is within 2 %, or within the noise of the time before",
         "worse": "worse: usage rose",
         "unmeasured": "nobody measured it at the time",
     }
