@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from memwatch.domain.checkpoints import Checkpoint, StoreLook
+from memwatch.domain.checkpoints import BROKEN, Checkpoint, StoreLook
 
 Event = Literal["committed", "incomplete", "deleted"]
-BROKEN = ("incomplete", "damaged", "aborted")
 """States of a checkpoint that is not what it should be, and that nobody is writing."""
 
 MOST_TOLD = 20

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from memwatch.analytics.checkpoints.habit import habit_of
 from memwatch.analytics.checkpoints.store import course_of
-from memwatch.analytics.store_changes import BROKEN, changed_us
-from memwatch.domain.checkpoints import Checkpoint, StoreLook
+from memwatch.analytics.store_changes import changed_us
+from memwatch.domain.checkpoints import BROKEN, Checkpoint, StoreLook
 from memwatch.domain.snapshot import RunState
 from memwatch.domain.units import duration_text
 

@@ -9,11 +9,10 @@ import msgspec
 
 from memwatch.analytics.checkpoints.store import judge
 from memwatch.domain.checkpoint_words import kind_text, state_text
-from memwatch.domain.checkpoints import Checkpoint, StoreLook
+from memwatch.domain.checkpoints import BROKEN, Checkpoint, StoreLook
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, counted, duration_text, local_time_text, share_text
 
-_BROKEN = frozenset({"incomplete", "damaged"})
 _NEWEST = 12
 _MOST_CHAINS = 8
 _KINDS = {"directory": "checkpoint directory", "langgraph": "LangGraph database"}
@@ -57,7 +56,7 @@ def is_fine(look: StoreLook) -> bool:
     """Whether the newest checkpoint is whole or still being written, and the store can be read."""
     if not look.checkpoints:
         return not look.why
-    return look.checkpoints[-1].state not in _BROKEN
+    return look.checkpoints[-1].state not in BROKEN
 
 
 def store_lines(look: StoreLook, report: dict[str, Any]) -> list[str]:

@@ -38,9 +38,9 @@ def _saved(facts: NightFacts) -> Check:
     if known["age_s"] is None:
         return Check("saved", "NO", "no complete checkpoint lies there")
     text = f"the last complete checkpoint is {duration_text(known['age_s'])} old"
-    if known["incomplete"]:
-        broken = ", ".join(inert(str(name), 40) for name in known["incomplete"][:3])
-        return Check("saved", "look", f"{text}; incomplete: {broken}")
+    for wrong in ("damaged", "incomplete"):
+        if names := ", ".join(inert(str(name), 40) for name in known[wrong][:3]):
+            return Check("saved", "look", f"{text}; {wrong}: {names}")
     if known["overdue"]:
         return Check("saved", "look", f"{text}; one is overdue by its habit")
     return Check("saved", "ok", text)

@@ -6,13 +6,15 @@ metrics.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 CheckpointState = Literal["begun", "committed", "aborted", "incomplete", "damaged"]
 """`begun`: it is being written; `incomplete`: nobody is writing it any more; `damaged`: it was
 complete, and is not what it was."""
+BROKEN: Final = ("aborted", "incomplete", "damaged")
+"""States of those that are none, and nobody is at any more."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):

@@ -68,6 +68,7 @@ def test_without_a_guard_it_says_how_to_begin_one() -> None:
             "look",
             "incomplete: checkpoint-\ufffd9",
         ),
+        (known(damaged=("checkpoint-8",)), "saved", "look", "damaged: checkpoint-8"),
         (known(overdue=True), "saved", "look", "overdue by its habit"),
         (known(next_fits=False), "disk", "NO", "the next does not fit"),
         (known(next_fits=None), "disk", "ok", "200G free"),

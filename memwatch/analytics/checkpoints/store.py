@@ -13,6 +13,7 @@ from memwatch.analytics.checkpoints.next_size import next_bytes
 from memwatch.analytics.checkpoints.prune import prune_of
 from memwatch.analytics.checkpoints.stats import stats_of
 from memwatch.domain.checkpoints import (
+    BROKEN,
     Bloat,
     Chain,
     Checkpoint,
@@ -25,7 +26,6 @@ from memwatch.domain.checkpoints import (
 NEWEST = 4
 """Checkpoints that a snapshot shows one by one."""
 NAMED = 8
-_FAILED = ("aborted", "incomplete", "damaged")
 
 
 class Base(NamedTuple):
@@ -57,7 +57,7 @@ def judge(look: StoreLook) -> Judged:
     """Work out what one look says of all checkpoints together."""
     course = course_of(look)
     odd = len(look.checkpoints) - len(course)
-    failed = sum(one.state in _FAILED for one in look.checkpoints)
+    failed = sum(one.state in BROKEN for one in look.checkpoints)
     # Chains of several threads lie between each other: only one alone has a course of its sizes.
     thread = [seen for seen in course if seen.one.thread == course[-1].one.thread]
     total = look.total_bytes
