@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from memwatch.analytics.budget import VAIN
 from memwatch.config.policy import CrashBudget, Policy
 from memwatch.domain.command import CommandState
+from memwatch.domain.level import EngineMode
 from memwatch.engine.decision import Decision
 from memwatch.engine.facts import CheckpointFacts, RecoveryFacts
 from tests.engine.world import World
@@ -63,6 +64,28 @@ def test_the_cheapest_checkpoint_that_helps_is_taken_once(
     run.recovery = recovery
     run.run(100)
     assert kinds(run) == asked
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"), [("allow", "not allowed"), ("ops", "not offered by this agent")]
+)
+def test_where_no_checkpoint_may_be_taken_that_is_said_and_none_is(taken: str, said: str) -> None:
+    run = world(recover_s=None, work_s=300)
+    setattr(run, taken, getattr(run, taken) - {"checkpoint"})
+    run.recovery = facts(None, work_s=400)
+    run.run(60)
+    assert kinds(run) == []
+    (told,) = run.kinds("suppressed")
+    assert f"checkpoint {said}" in told.why
+
+
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_who_only_watches_saves_nothing(mode: EngineMode) -> None:
+    run = world(recover_s=None, work_s=300)
+    run.mode = mode
+    run.recovery = facts(None, work_s=400)
+    run.run(60)
+    assert kinds(run) == []
 
 
 def test_work_is_saved_before_its_budget_is_over_and_not_after() -> None:
