@@ -181,9 +181,7 @@ def _helped(report: Report) -> str:
     least = _WORTH_A_WORD * (report.memory.peak or 0.0) if report.memory else 0.0
     best = [row for row in measured if (row.freed_bytes or 0) > least and row.effective][:_FEW]
     vain = [row for row in measured if not row.effective and _meant_to_free(row)][:_FEW]
-    plans = max((row.freed_bytes or 0.0 for row in report.plans), default=0.0)
-    by_steps = best and sum(row.freed_bytes or 0.0 for row in best) >= plans
-    text = "Freed most: " + "; ".join(map(_deed, best)) if by_steps else _by_plans(report)
+    text = "Freed most: " + "; ".join(map(_deed, best)) if best else _by_plans(report)
     if vain:
         text += ". Without effect: " + ", ".join(
             f"{row.what} {times_text(row.without_effect + row.worse)}" for row in vain
@@ -197,7 +195,7 @@ def _by_plans(report: Report) -> str:
     if best is None or not best.freed_bytes or best.freed_bytes <= 0:
         return "Nothing that was measured freed memory"
     freed = bytes_text(best.freed_bytes)
-    return f"{_plans(best)} freed {freed} in all; no single step was seen to free as much"
+    return f"{_plans(best)} freed {freed} in all, as the engine saw it right after each"
 
 
 def _plans(row: PlanRow) -> str:
@@ -214,7 +212,8 @@ def _meant_to_free(row: DeedRow) -> bool:
 
 
 def _deed(row: DeedRow) -> str:
-    text = f"{row.what} {bytes_text(row.freed_bytes)} ({times_text(row.times)})"
+    unknown = f", {row.not_measured} not measured" if row.not_measured else ""
+    text = f"{row.what} {bytes_text(row.freed_bytes)} ({times_text(row.times)}{unknown})"
     if row.back_s is not None:
         return f"{text}, back after {duration_text(row.back_s)}"
     return f"{text}, held" if row.held else text

@@ -117,7 +117,7 @@ def _plans(report: Report) -> list[str]:
         "worse",
         "only saved",
         "not measured",
-        "freed in all",
+        "freed right after",
         "steps that failed",
     )
     rows = [

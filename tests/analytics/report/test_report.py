@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memwatch.analytics.report.model import Report, Stay
@@ -82,6 +84,22 @@ def test_a_shorter_time_is_told_by_itself_with_the_states_it_begins_in() -> None
     late = told(agent_log().records, guard_log().records, since_s=9000)
     assert late.notes == ("Nothing was written in this time.",)
     assert late.experiments.by_status == {}
+
+
+def test_what_was_measured_ten_seconds_after_goes_before_what_the_engine_saw_at_once() -> None:
+    guard = guard_log().records
+    said = line(told(agent_log().records, guard), "What helped")
+    assert said.startswith(
+        "3 escalations of warn freed 420M in all, as the engine saw it right after each."
+    )
+    held: dict[str, Any] = {"id": "p", "action": "plan warn", "origin": "engine"}
+    held |= {"verdict": "effective", "freed_bytes": 60.0 * MB}
+    held["effects"] = [{"resource": "memory", "freed": 60.0 * MB}]
+    guard.append(record(300, "efficacy", 1400, at="10s", **held))
+    said = line(told(agent_log().records, guard), "What helped")
+    assert said.startswith("Freed most: ")
+    assert "60M (once)" in said
+    assert "420M" not in said
 
 
 def test_an_alert_that_stood_before_the_time_told_of_is_not_forgotten() -> None:
@@ -189,7 +207,7 @@ def test_interventions_are_ranked_by_what_was_really_freed() -> None:
     assert report.deeds[0].experiments_before_s == 9.0
     assert report.deeds[0].experiments_after_s == 9.0, "the median of 8, 9 and 11 s"
     assert line(report, "What helped") == (
-        "Freed most: purge workspace 500M (3 times), back after 1m00s; "
+        "Freed most: purge workspace 500M (3 times, 1 not measured), back after 1m00s; "
         "give memory back 90M (once), held. Without effect: pause once."
     )
 
