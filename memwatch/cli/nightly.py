@@ -14,7 +14,7 @@ from memwatch.cli.nightly_guard import guard_point, points_of_guard
 from memwatch.cli.nightly_store import points_of_store
 from memwatch.domain.snapshot import PAST
 from memwatch.domain.text import inert
-from memwatch.domain.units import arrival_text, bytes_text, duration_text, share_text
+from memwatch.domain.units import arrival_text, bytes_text, duration_text, estimate_text, share_text
 
 _FEW_CHECKPOINTS = 5
 _MANY_CHECKPOINTS = 1000
@@ -37,6 +37,7 @@ def judge(facts: NightFacts) -> list[Check]:
         _disk(facts),
         _memory(facts),
         _checkpoint(facts),
+        _recovery(facts),
         _drill(facts),
         *points_of_guard(facts),
     ]
@@ -163,9 +164,28 @@ def _checkpoint(facts: NightFacts) -> Check:
     if checkpoints["last_recoverable_full"] is None:
         return Check("saved", "NO", "no full checkpoint lies on disk", ask)
     text = f"the last checkpoint is {duration_text(checkpoints['age_s'])} old"
+    if broken := dict.fromkeys([*checkpoints["damaged"], *checkpoints["missing"]]):
+        names = ", ".join(inert(str(name), 40) for name in list(broken)[:3])
+        return Check("saved", "look", f"{text}; damaged or missing: {names}", ask)
     if checkpoints["overdue"]:
         return Check("saved", "look", f"{text}; one is overdue", ask)
     return Check("saved", "ok", text)
+
+
+def _recovery(facts: NightFacts) -> Check:
+    """Judge what a crash in the night would cost, as far as it is estimated."""
+    found = facts.status["recovery"]
+    rto = found["rto_s"]
+    if not rto:
+        return Check("recovery", "look", "nobody knows how long it would take to be back")
+    text = f"back in {estimate_text(rto['low'], rto['likely'], rto['high'])} after a crash"
+    if found["memory_fits"] is False:
+        how, needed = inert(str(found["memory_how"]), 120), bytes_text(found["memory_bytes"])
+        do = f"memwatch ctl {facts.shown} purge --dry-run"
+        return Check("recovery", "NO", f"{text}, but {needed} of memory do not fit: {how}", do)
+    if over := [inert(str(said), 120) for said in found["budget"]["over"]]:
+        return Check("recovery", "look", f"{text}; {'; '.join(over)}")
+    return Check("recovery", "ok", text)
 
 
 def _drill(facts: NightFacts) -> Check:

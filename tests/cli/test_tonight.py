@@ -14,7 +14,7 @@ from memwatch.config.policy import Policy
 from memwatch.domain.checkpoints import Checkpoint, Checkpoints
 from memwatch.domain.command import CommandInfo
 from memwatch.domain.control import ChannelInfo, EngineInfo, NotifyInfo
-from memwatch.domain.recovery import PastRecovery, Recovery
+from memwatch.domain.recovery import PastRecovery, Recovery, RecoveryBudget, Span
 from memwatch.domain.snapshot import Disk, GuardInfo, Limit, Limits, Resource, RunInfo, Snapshot
 from memwatch.host.logout import Logout
 
@@ -36,7 +36,9 @@ GOOD = Snapshot(
     resources=(Resource(name="memory", used=3.0 * GB, share=0.375),),
     checkpoints=Checkpoints(last=FULL, last_recoverable_full=FULL, age_s=60.0, next_fits=True),
     recovery=Recovery(
-        full_bytes=GB, drill=PastRecovery(t_us=NOW_US - HOUR_US, total_s=19.0, matches=True)
+        full_bytes=GB,
+        rto_s=Span(low=18, likely=21, high=26),
+        drill=PastRecovery(t_us=NOW_US - HOUR_US, total_s=19.0, matches=True),
     ),
     disk=Disk(free_bytes=200 * GB),
     notify=NotifyInfo(channels=(CHANNEL,), heartbeat=BEAT),
@@ -76,7 +78,7 @@ def test_all_is_well() -> None:
     assert [one for one in checks if one.verdict != "ok"] == []
     assert [one.name for one in checks] == [
         *("guard", "armed", "limit", "policy", "agent", "steps", "disk", "memory", "saved"),
-        *("drill", "notify", "heartbeat", "logout", "restart", "reserve"),
+        *("recovery", "drill", "notify", "heartbeat", "logout", "restart", "reserve"),
     ]
 
 
@@ -90,6 +92,10 @@ def memory(**members: Any) -> Snapshot:
 
 def told(*channels: ChannelInfo, heartbeat: ChannelInfo | None = BEAT) -> Snapshot:
     return replace(GOOD, notify=NotifyInfo(channels=channels, heartbeat=heartbeat))
+
+
+def crash(**members: Any) -> Snapshot:
+    return replace(GOOD, recovery=replace(GOOD.recovery, **members))
 
 
 DRILL = GOOD.recovery.drill
@@ -168,6 +174,25 @@ TABLE: dict[str, tuple[NightFacts, str, str, str]] = {
         "drill",
         "NO",
         "did not bring all back",
+    ),
+    "damaged": (
+        facts(replace(GOOD, checkpoints=replace(GOOD.checkpoints, damaged=("full-\x1b1",)))),
+        "saved",
+        "look",
+        "damaged or missing: full-\ufffd1",
+    ),
+    "no estimate": (facts(crash(rto_s=None)), "recovery", "look", "nobody knows how long"),
+    "no room to restore": (
+        facts(crash(memory_fits=False, memory_bytes=9 * GB, memory_how="cgroup 8.0G")),
+        "recovery",
+        "NO",
+        "back in 21s (18–26s) after a crash, but 9.0G of memory do not fit: cgroup 8.0G",
+    ),
+    "over budget": (
+        facts(crash(budget=RecoveryBudget(over=("recovery 21s is over your 10s",)))),
+        "recovery",
+        "look",
+        "over your 10s",
     ),
     "old drill": (facts(now_us=NOW_US + 30 * HOUR_US), "drill", "look", "1d07h ago"),
     "nobody told": (facts(told()), "notify", "look", "no channel"),
