@@ -20,7 +20,7 @@ from memwatch.cli.status import read_status
 from memwatch.config.locations import home, lasting_environment, run_home
 from memwatch.domain.clock import SystemClock
 from memwatch.domain.errors import MemwatchError, UsageError
-from memwatch.domain.recovery import PastRecovery, Recovery
+from memwatch.domain.recovery import MeasuredTerm, PastRecovery, Recovery
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, change_text, counted, duration_text, estimate_text
 from memwatch.host.lock import LockHeldError
@@ -162,21 +162,25 @@ def _lines(result: Result, done: PastRecovery) -> list[str]:
         "decode": f"{counted(result['values'], 'value')}, not in the total: done as they are used",
     }
     rows = [
-        (name, terms[name].seconds, terms[name].bytes, text)
+        (name, terms[name].seconds, _size(terms[name]), text)
         for name, text in what.items()
         if name in terms
     ]
     came = f"from disk, {'cold' if done.cold_cache else 'warm'} cache"
     if (waited_s := result["waited_s"] or 0.0) > _WAITED_SHARE * done.total_s:
-        came += f"; others had the processor for {duration_text(waited_s)}"
-    rows.insert(-1, ("total", done.total_s, done.bytes, came))
+        came += f"; the drill waited {duration_text(waited_s)} for the processor"
+    rows.insert(-1, ("total", done.total_s, bytes_text(done.bytes), came))
     lines = [
-        f"{name:<8}{duration_text(seconds):>7} {bytes_text(size):>6}  {text}".rstrip()
+        f"{name:<8}{duration_text(seconds):>7} {size:>6}  {text}".rstrip()
         for name, seconds, size, text in rows
     ]
     peak = f"{bytes_text(done.memory_bytes)} at most, {bytes_text(done.state_bytes)} of state"
     lines += [f"memory  {peak}", f"state   {_state(result)}", f"lost    {_lost(result)}"]
     return [*lines, *_comparison(done)]
+
+
+def _size(term: MeasuredTerm) -> str:
+    return "" if term.name == "start" else bytes_text(term.bytes)
 
 
 def _comparison(done: PastRecovery) -> Iterator[str]:

@@ -50,6 +50,7 @@ def test_figures_in_a_dozen_lines(memwatch: Command, dead: Path) -> None:
     assert list(by_name)[:10] == [
         "start", "load", "blobs", "read", "replay", "total", "decode", "memory", "state", "lost",
     ]  # fmt: skip
+    assert re.match(r"start +\S+s +[a-z]", by_name["start"]), "it has no bytes"
     assert re.search(r"load +\S+s +\S+[kMB] +full-\d{20}$", by_name["load"])
     assert by_name["blobs"].endswith(" 3 persisted values")
     assert re.search(r"read .* 1 increment, \d+ records of the log$", by_name["read"])
