@@ -20,6 +20,8 @@ SOON_S = 3600.0
 """A limit that is reached earlier than this calls for a suggestion at a normal level as well."""
 _LEAST_SHARE = 0.01
 """Of the limit: what frees less, or holds no more, is not worth a person's key."""
+_CLAIMS = 5
+"""Newest reclaims whose own account counts."""
 _NEVER = frozenset({"verified"})
 """Records that rollbacks are decided by are not purged on a hint (R4)."""
 
@@ -33,10 +35,12 @@ def suggest(snapshot: Snapshot) -> Suggestion | None:
     if "checkpoint" in ops and gentle and (found := _for_budget(snapshot.recovery.budget)):
         return found
     if _pressed(snapshot, memory):
-        if "purge" in ops and (found := _purge(snapshot, memory)):
-            return found
-        if "reclaim" in ops and (found := _reclaim(snapshot, memory)):
-            return found
+        purge = _purge(snapshot, memory) if "purge" in ops else None
+        give_back = _reclaim(snapshot, memory) if "reclaim" in ops else None
+        both = [one for one in (purge, give_back) if one is not None]
+        known = [one for one in both if one.gain_bytes is not None]
+        if both:  # what gained something comes before what nobody tried
+            return max(known, key=lambda one: one.gain_bytes or 0.0) if known else both[0]
     if snapshot.checkpoints.overdue and "checkpoint" in ops:
         return _checkpoint(snapshot)
     return None
@@ -82,14 +86,26 @@ def _reclaim(snapshot: Snapshot, memory: Resource | None) -> Suggestion | None:
     """Return to collect garbage and drop caches, unless that gained nothing here."""
     what = "reclaim: collect garbage, drop caches"
     gains = _gains(snapshot.interventions, "", "reclaim")
-    if not gains:
-        return Suggestion(op="reclaim", text=f"{what}; gain not measured yet")
-    gain = median(it.freed_bytes or 0.0 for it in gains)
     limit = memory.limit if memory and memory.limit else 0.0
+    if gains:
+        gain = median(it.freed_bytes or 0.0 for it in gains)
+        text, basis = f"{what}: ~{bytes_text(gain)}", _basis(gains)
+    elif told := _claims(snapshot.interventions):
+        gain = median(told)
+        text, basis = f"{what}: ~{bytes_text(gain)}, as the agent says", "the agent's own account"
+    else:
+        return Suggestion(op="reclaim", text=f"{what}; gain not measured yet")
     if gain <= limit * _LEAST_SHARE:
         return None
-    text = f"{what}: ~{bytes_text(gain)}"
-    return Suggestion(op="reclaim", text=text, gain_bytes=gain, basis=_basis(gains))
+    return Suggestion(op="reclaim", text=text, gain_bytes=gain, basis=basis)
+
+
+def _claims(interventions: Iterable[Intervention]) -> list[int]:
+    """Return what the agent says that the newest reclaims freed: as steps they are not measured."""
+    told = (it.claimed for it in interventions if it.op == "reclaim" and it.state == "done")
+    return [
+        claimed for claimed, _ in zip(told, range(_CLAIMS), strict=False) if claimed is not None
+    ]
 
 
 def _gains(

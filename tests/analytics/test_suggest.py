@@ -78,6 +78,27 @@ def test_a_tier_of_a_few_kilobytes_is_not_suggested() -> None:
     assert found.args == {"tier": "workspace"}
 
 
+def test_steps_of_plans_that_nobody_could_measure_count_by_the_agents_account() -> None:
+    """A tier of 15 MB that nobody purged is no better than what gave back 85 MB each time."""
+    step = Intervention(
+        id="r",
+        action="reclaim",
+        asked_at_us=T0_US,
+        plan="6-warn",
+        verdict="unmeasured",
+        overlaps=True,
+        claimed=85 * MB,
+    )
+    found = suggest(snapshot(interventions=(step, replace(step, claimed=80 * MB))))
+    assert found is not None
+    assert (found.op, found.gain_bytes) == ("reclaim", 82.5 * MB)
+    assert found.text == "reclaim: collect garbage, drop caches: ~82M, as the agent says"
+    assert found.basis == "the agent's own account"
+    vain = suggest(snapshot(interventions=(replace(step, claimed=0),)))
+    assert vain is not None
+    assert vain.op == "purge", "the agent itself says that it gave nothing back"
+
+
 def test_a_reclaim_is_suggested_with_what_it_gained_or_no_more() -> None:
     def reclaim(freed_mb: float) -> Intervention:
         return Intervention(
