@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from memwatch.analytics.recovery.costs import (
     ASSUMED_START_S,
@@ -78,7 +80,8 @@ def estimate(
     asked = (name for name in LEARNT if reference_s(name, work, disk) > 0)
     learnt = (_learnt(name, work, costs, disk, now_us) for name in asked)
     terms = (_start(costs, now_us), *learnt)
-    return terms, total(terms)
+    span = total(terms)
+    return tuple(_within(span, terms)), span
 
 
 def total(terms: Iterable[RecoveryTerm]) -> Span:
@@ -94,6 +97,18 @@ def total(terms: Iterable[RecoveryTerm]) -> Span:
         low = max(low, likely * exp(-_MOST_TOTAL))
         high = min(high, likely * exp(_MOST_TOTAL))
     return Span(low=low, likely=likely, high=high)
+
+
+def _within(span: Span, terms: Sequence[RecoveryTerm]) -> Iterator[RecoveryTerm]:
+    """Yield terms none of which may be what the sum of all cannot come to."""
+    low, high = sum(term.low_s for term in terms), sum(term.high_s for term in terms)
+    for term in terms:
+        least, most = span.low - (high - term.high_s), span.high - (low - term.low_s)
+        yield replace(
+            term,
+            low_s=min(max(term.low_s, least), term.seconds),
+            high_s=max(min(term.high_s, most), term.seconds),
+        )
 
 
 def comparable(

@@ -202,6 +202,15 @@ def test_the_start_is_that_of_the_agents_own_starts() -> None:
     assert terms["start"].basis == "assumed"
 
 
+def test_a_start_that_makes_up_the_whole_has_no_wider_range_than_that() -> None:
+    apart = (StartSeen(NOW_US - 2, 0.43), StartSeen(NOW_US - 1, 0.2))
+    past = [recovered(work(0.01), machine())]
+    terms, span = _terms(work(0.01), learn(past, apart))
+    assert terms["start"].seconds > 0.9 * span.likely
+    assert terms["start"].high_s < span.high
+    assert terms["start"].low_s > 0.9 * span.low
+
+
 def test_what_there_is_nothing_of_has_no_term() -> None:
     terms, _ = _terms(Work(log_bytes=5000, tail_bytes=5000, tail_records=50), Costs())
     assert list(terms) == ["start", "read", "replay"]
@@ -242,3 +251,4 @@ def test_whatever_was_measured_the_range_is_one(
         assert span.high <= 2 * span.low
     for term in terms:
         assert 0 < term.low_s <= term.seconds <= term.high_s
+        assert term.high_s <= span.high * (1 + 1e-9), "no part takes longer than the whole"
