@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -172,34 +173,42 @@ def test_what_is_written_is_read_again_to_the_last_figure(tmp_path: Path) -> Non
     assert restored(record(1, "efficacy", **members(known))) == known
 
 
+@pytest.mark.parametrize("recalled", [True, False])
 def test_what_was_written_is_not_written_again_once_the_log_tells_when_it_was(
-    tmp_path: Path,
+    tmp_path: Path, *, recalled: bool
 ) -> None:
     """A guard that begins knows a request by the ledger before it has read the agent's log."""
     bench = Bench(tmp_path)
-    watched = bench.watched
+    watched, view = bench.watched, bench.watched.builder.interventions
     watched.begin()
-    bench.pass_s(40)
-    asked_us = watched.clock.wall_us()
+
+    def pass_s(seconds: int, *commands: CommandInfo) -> None:
+        for _ in range(seconds):
+            watched.clock.advance_s(1)
+            watched.look(BEFORE)
+            watched.snapshot(commands=commands)
+            bench.log.look()
+
+    pass_s(40)
+    asked_us, began_us = watched.clock.wall_us(), watched.clock.boot_us()
     asked = CommandInfo(
         id="r1", op="reclaim", state="done", asked_us=asked_us, changed_us=asked_us + 300_000
     )
-    row = Intervention(
-        id="r1", action="reclaim", state="done", asked_at_us=asked_us, done_at_us=asked.changed_us,
-        verdict="none", before=1.0, after_10s=1.0,
-        effects=(ResourceEffect(resource="memory", before=1.0, after_10s=1.0, verdict="none"),),
-    )  # fmt: skip
-    watched.builder.interventions.recall([Known("10s", row)])
-    watched.clock.advance_s(20)
-    for _ in range(2):
-        watched.snapshot(commands=(asked,))
-        bench.log.look()
-    for state in ("running", "done"):
-        watched.say("command", id="r1", op="reclaim", state=state)
-    for _ in range(30):
-        watched.clock.advance_s(1)
-        watched.snapshot(commands=(asked,))
-        bench.log.look()
-    assert bench.told == []
-    (known,) = watched.builder.interventions.rows(9)
-    assert (known.before, known.verdict) == (1.0, "none")
+    if recalled:
+        row = Intervention(
+            id="r1", action="reclaim", asked_at_us=asked_us, done_at_us=asked.changed_us,
+            verdict="none", before=1.0, after_10s=1.0,
+            effects=(ResourceEffect(resource="memory", before=1, after_10s=1, verdict="none"),),
+        )  # fmt: skip
+        view.recall([Known("10s", row)])
+    pass_s(20, asked)
+    assert len(bench.told) == (0 if recalled else 1)
+    for number, (state, after_us) in enumerate((("running", 0), ("done", 200_000))):
+        at = (asked_us + after_us, began_us + after_us)
+        told = {"id": "r1", "op": "reclaim", "state": state}
+        watched.ring.take(batch(Record(watched.lsn + 1 + number, *at, "command", told)))
+    watched.lsn += 2
+    pass_s(30, asked)
+    assert len(bench.told) == (0 if recalled else 1)
+    (known,) = view.rows(9)
+    assert (known.verdict, known.before) == ("none", BEFORE)

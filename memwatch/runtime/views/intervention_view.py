@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from memwatch.analytics.efficacy.effect import When
 from memwatch.analytics.efficacy.window import Reading, Spans
 from memwatch.config.schema import Windows
 from memwatch.domain.command import CommandInfo
@@ -21,6 +22,7 @@ from memwatch.runtime.views.row_choice import shown, surplus
 
 _TOLD_ON_CHANGE = ("tier:", "tokens:")
 _RECALLED = 256
+_MOMENT_US = 1_000_000
 
 
 class InterventionView:
@@ -120,10 +122,13 @@ class InterventionView:
         watch = DeedWatch(deed, self._spans, tree.used_bytes if tree else 0.0)
         self._watches[deed.id] = watch
         told = self._told.pop(deed.id, "")
-        recalled = known.recalled if known else self._recalled.pop(deed.id, None)
+        recalled = self._recalled.pop(deed.id, None)
+        if known is not None:
+            same = told and _is_moment(known.when, deed.when)
+            recalled = Known(told, known.row) if same else known.recalled
         if recalled is not None and _is_of(recalled.row, deed):
             watch.recall(recalled)
-            self._told[deed.id] = max(told, recalled.stage, key=STAGES.index)
+            self._told[deed.id] = recalled.stage
         if deed.kind == "routine":
             self._recalled = {n: k for n, k in self._recalled.items() if not _holds(k.row, deed)}
 
@@ -194,6 +199,11 @@ def spans_of(windows: Windows) -> Spans:
         late_us=round(windows.late_s * 1e6),
         watch_us=round(windows.rebound_s * 1e6),
     )
+
+
+def _is_moment(before: When | None, now: When | None) -> bool:
+    """Say whether a deed was done when it was thought to have been, by and large."""
+    return before is not None and now is not None and abs(now.done_us - before.done_us) < _MOMENT_US
 
 
 def _is_of(row: Intervention, deed: Deed) -> bool:
