@@ -24,6 +24,8 @@ from memwatch.ingest.stores.whole import Judge, Verdict, is_adapter, markless_st
 
 _FRESH_US = 10_000_000
 """What was touched so recently may still be written, unless it is proven whole."""
+_FORMER = 32
+"""Beyond those that are told, to hold the oldest of them against."""
 _TRAINER_STATE = "trainer_state.json"
 _MOST_TRAINER_BYTES = 16 << 20
 
@@ -90,23 +92,25 @@ class _Look:
 
     def run(self, walk: Walk, most: int) -> StoreLook:
         top = list_top(walk)
-        entries, all_measured = measure(walk, top.named)
-        rows = self._rows(sorted(entries, key=_order))
+        there = len(top.named)
+        found = measure(walk, top.named, most + _FORMER)
+        rows = self._rows(sorted(found.entries, key=_order))
+        count = len(rows) + found.others
         why = ""
-        if top.cut or not all_measured:
+        if top.cut or found.cut:
             more = "or more " if top.cut else ""
             why = (
-                f"too much to be looked at in one go: {len(rows)} of {len(top.named)} {more}"
+                f"too much to be looked at in one go: {count} of {there} {more}"
                 "checkpoints were, the newest ones"
             )
         return StoreLook(
             source="directory",
             t_us=self._t_us,
             checkpoints=tuple(rows[-most:]),
-            count=len(rows) if all_measured else len(top.named),
+            count=there if found.cut else count,
             total_bytes=walk.bytes,
             best=self._best(rows),
-            named=self._named(entries, top.links),
+            named=self._named(found.entries, top.links),
             writers=self._writers,
             why=why,
         )

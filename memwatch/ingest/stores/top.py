@@ -62,18 +62,36 @@ def list_top(walk: Walk) -> Top:
     return Top(list(named.values()), cut, tuple(links))
 
 
-def measure(walk: Walk, named: list[Named]) -> tuple[list[Entry], bool]:
-    """Return what is there, the newest first, and whether the bound let all be measured."""
-    measured: list[Entry] = []
-    for one in sorted(named, key=_changed_ns, reverse=True):
+class Measured(NamedTuple):
+    """What was measured of a store."""
+
+    entries: list[Entry]
+    """The newest ones; of the others nothing is kept."""
+    others: int
+    """So many older ones lie there besides."""
+    cut: bool
+    """The bound of the look came before the end."""
+
+
+def measure(walk: Walk, named: list[Named], most: int) -> Measured:
+    """Return what is there, the newest first; of more than `most` only how much it is."""
+    kept: list[Entry] = []
+    others = 0
+    named.sort(key=lambda one: max(map(walk.changed_ns, one.entries)))
+    while named:
+        one = named.pop()  # what was looked at is let go of: there may be very many
         try:
             found = walk.measure(one.entries)
         except TooMuchError:
-            return measured, False
-        if found is not None:
+            return Measured(kept, others, cut=True)
+        if found is None:
+            continue
+        if len(kept) < most:
             names = tuple(entry.name for entry in one.entries)
-            measured.append(Entry(one.id, one.name, one.folder, names, found))
-    return measured, True
+            kept.append(Entry(one.id, one.name, one.folder, names, found))
+        else:
+            others += 1
+    return Measured(kept, others, cut=False)
 
 
 def named_by(entry: os.DirEntry[str]) -> Named | None:
@@ -93,10 +111,3 @@ def named_by(entry: os.DirEntry[str]) -> Named | None:
 def sayable(name: str) -> str:
     """Return a name of a file as text that can be encoded."""
     return name.encode("utf-8", "backslashreplace").decode()
-
-
-def _changed_ns(one: Named) -> int:
-    try:
-        return max(entry.stat(follow_symlinks=False).st_mtime_ns for entry in one.entries)
-    except OSError:
-        return 0

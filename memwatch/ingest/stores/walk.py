@@ -74,6 +74,13 @@ class Walk:
         """Yield what lies at the top, links and all."""
         yield from self._entries(self._root)
 
+    def changed_ns(self, entry: os.DirEntry[str]) -> int:
+        """Return when an entry of the top changed, 0 when it is gone; the entry keeps nothing."""
+        try:
+            return os.stat(entry.name, dir_fd=self._root, follow_symlinks=False).st_mtime_ns
+        except OSError:
+            return 0
+
     def measure(self, entries: list[os.DirEntry[str]]) -> Found | None:
         """Return what lies below entries of the top; None when they are gone.
 

@@ -240,6 +240,28 @@ def test_any_store_has_an_answer_and_the_same_again(
     assert look(store, first, after_s=30).checkpoints == first.checkpoints
 
 
+def test_of_very_many_only_those_that_are_told_are_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in range(300):
+        put(tmp_path, f"model-{step}.pt", archive(9), 400 - step)
+    looked: list[str] = []
+
+    def counted(root: int, name: str) -> Ending:
+        looked.append(name)
+        return ending(root, name)
+
+    monkeypatch.setattr("memwatch.ingest.stores.whole.ending", counted)
+    first = look_directory(tmp_path, clock=ManualClock(NOW_US), most=5)
+    assert (first.count, first.why) == (300, "")
+    assert first.total_bytes == 300 * len(archive(9))
+    assert [one.step for one in first.checkpoints] == [295, 296, 297, 298, 299]
+    assert len(looked) < 50
+    again = look_directory(tmp_path, first, clock=ManualClock(NOW_US), most=5)
+    assert again.checkpoints == first.checkpoints
+    assert len(looked) < 100
+
+
 @given(st.text(min_size=1, max_size=60), st.booleans())
 def test_any_name_has_an_answer(name: str, folder: bool) -> None:
     entry_name(name, folder=folder)
