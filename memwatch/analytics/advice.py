@@ -14,10 +14,11 @@ from statistics import median
 
 from msgspec import to_builtins
 
-from memwatch.analytics.deeds import FAILED, FREES, effect_on, teaches, what_helps, what_stopped
+from memwatch.analytics.deeds import FREES, effect_on, teaches, what_helps, what_stopped
+from memwatch.analytics.efficacy.confounders import GREW
 from memwatch.config.policy import Action, LevelRule, Policy
 from memwatch.domain.checkpoints import Checkpoints
-from memwatch.domain.intervention import Advice, Intervention
+from memwatch.domain.intervention import IN_VAIN, Advice, Intervention
 from memwatch.domain.level import Level
 from memwatch.domain.recovery import Recovery
 from memwatch.domain.snapshot import Limits, Resource
@@ -154,7 +155,7 @@ def _vain_steps(
 
 def _measured_vain(at_level: Sequence[Intervention], action: Action) -> str:
     tried = [it for it in at_level if _is_step(it, action)]
-    if len(tried) < _THRICE or any(it.verdict not in FAILED for it in tried):
+    if len(tried) < _THRICE or any(it.verdict not in IN_VAIN for it in tried):
         return ""
     return f"nothing {len(tried)} of {len(tried)} times"
 
@@ -210,9 +211,12 @@ def _rebound_s(it: Intervention) -> float | None:
 
 
 def _vain_pauses(known: Sequence[Intervention], policy: Policy) -> Iterator[Advice]:
+    """Name pauses that freed nothing; where memory grew before, to hold that up is what they do."""
     pauses = [it for it in known if it.action == "pause"]
+    if any(one.startswith(GREW) for it in pauses for one in it.confounders):
+        return
     longest_s = policy.pause.longest_s
-    if len(pauses) < _TWICE or any(it.verdict not in FAILED for it in pauses):
+    if len(pauses) < _TWICE or any(it.verdict not in IN_VAIN for it in pauses):
         return
     lost_s = sum(it.pause_s or 0.0 for it in pauses)
     value = max(_LEAST_S, longest_s // 2)

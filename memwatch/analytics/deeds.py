@@ -12,14 +12,12 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from memwatch.config.policy import Policy
-from memwatch.domain.intervention import Advice, Intervention, ResourceEffect
+from memwatch.domain.intervention import IN_VAIN, MEASURED, Advice, Intervention, ResourceEffect
 from memwatch.domain.recovery import Recovery
 from memwatch.domain.snapshot import Limits, Resource
 from memwatch.domain.units import bytes_text, duration_text, share_text, times_text
 from memwatch.domain.wording import op_text, request_text
 
-FAILED: Final = frozenset({"none", "worse"})
-_MEASURED: Final = FAILED | {"effective"}
 _ABORT: Final = "abort_experiment"
 _RESTART: Final = "restart"
 FREES: Final = frozenset({"purge", "reclaim", "compact", _ABORT})
@@ -75,7 +73,7 @@ def effect_on(it: Intervention, resource: str) -> ResourceEffect | None:
 
 def teaches(it: Intervention) -> bool:
     """Say whether it was measured, and by itself."""
-    return it.verdict in _MEASURED and it.count == 1 and not it.overlaps
+    return it.verdict in MEASURED and it.count == 1 and not it.overlaps
 
 
 # -- what would help -----------------------------------------------------------------------------
@@ -188,7 +186,7 @@ def what_stopped(known: Sequence[Intervention]) -> Iterator[Advice]:
     for kind, of in kinds_of(known).items():
         if kind.op not in FREES and kind.op not in ("plan", "pause"):
             continue
-        failed = list(takewhile(lambda it: it.verdict in FAILED, of))
+        failed = list(takewhile(lambda it: it.verdict in IN_VAIN, of))
         worked = [it for it in of[len(failed) :] if it.verdict == "effective"]
         if len(failed) < _TWICE or not worked:
             continue

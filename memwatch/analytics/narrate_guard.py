@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from memwatch.domain.intervention import IN_VAIN
 from memwatch.domain.level import ACTING
 from memwatch.domain.record import Record, figure
 from memwatch.domain.snapshot import Severity
@@ -207,7 +208,7 @@ def _restart(record: Record) -> Told | None:
 def _efficacy(record: Record) -> Told | None:
     """Tell a plan's step that did nothing, once it had ten minutes to do something."""
     verdict = record.text("verdict")
-    if record.text("at") != "10min" or not record.text("plan") or verdict not in ("none", "worse"):
+    if record.text("at") != "10min" or not record.text("plan") or verdict not in IN_VAIN:
         return None
     action = " ".join(inert(record.text(name), 24) for name in ("action", "how", "tier")).split()
     text = f"{' '.join(action) or '?'}: {_EFFECTS[verdict]}"

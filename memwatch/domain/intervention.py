@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 Verdict = Literal["pending", "effective", "none", "worse", "unmeasured"]
 """`pending` until measured; `unmeasured` when nobody looked at the time, or another one did its
 work meanwhile. Nothing is called effective before something was measured."""
+IN_VAIN: Final = frozenset({"none", "worse"})
+MEASURED: Final = IN_VAIN | {"effective"}
 
 
 class ResourceEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):

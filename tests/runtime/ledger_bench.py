@@ -35,7 +35,6 @@ OPS: dict[str, Any] = {
 }
 NAMES = (RUN_ID, "night-7")
 CHECKPOINT = Command(op="checkpoint", origin="operator")
-SAID = ("accepted", "running", "done", "refused", "failed", "expired")
 GIVEN_UP_S = (TTL_US + DEADLINE_US + GRACE_US) / 1e6 + 1
 
 

@@ -32,8 +32,6 @@ from tests.actuators.native_run import OPS, a_native_run
 from tests.faults.failing_files import FailingFiles
 from tests.runtime.watched import MANIFEST
 
-HOUR_S = 3600
-
 
 class Bench:
     """All that upkeep keeps, over a run without an agent."""

@@ -12,7 +12,7 @@ from memwatch.analytics.advice import steps_text
 from memwatch.analytics.deeds import effect_on, kinds_of
 from memwatch.analytics.report.model import DeedRow, PlanRow
 from memwatch.config.policy import LevelRule, Policy
-from memwatch.domain.intervention import Advice, Intervention
+from memwatch.domain.intervention import MEASURED, Advice, Intervention
 from memwatch.domain.record import Record, figure
 from memwatch.domain.text import inert
 
@@ -39,12 +39,12 @@ def _with_plan(row: PlanRow, plan: Record, *, dry: bool) -> PlanRow:
     effect = plan.text("effect")
     before, after = (figure(plan.members.get(name)) for name in ("before_bytes", "after_bytes"))
     freed = row.freed_bytes
-    if effect in ("effective", "none", "worse") and before is not None and after is not None:
+    if effect in MEASURED and before is not None and after is not None:
         freed = (freed or 0.0) + before - after
     steps = plan.members.get("steps")
     known = [one for one in steps if isinstance(one, dict)] if isinstance(steps, list) else []
     saves = bool(known) and all(one.get("op") in _SAVING for one in known)
-    measured = effect in ("effective", "none", "worse")
+    measured = effect in MEASURED
     return replace(
         row,
         plans=row.plans + 1,
@@ -94,7 +94,7 @@ def deed_rows(deeds: Sequence[Intervention]) -> tuple[DeedRow, ...]:
 
 
 def _deed_row(what: str, of: Sequence[Intervention]) -> DeedRow:
-    measured = [one for one in of if one.verdict in ("effective", "none", "worse")]
+    measured = [one for one in of if one.verdict in MEASURED]
     memory = _memory(measured, always=of[0].is_checkpoint)
     if of[0].is_checkpoint:  # it is not there to free anything
         measured = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from memwatch.domain.errors import SessionError
-from memwatch.domain.intervention import Intervention
+from memwatch.domain.intervention import IN_VAIN, Intervention
 
 if TYPE_CHECKING:
     from memwatch.runtime.session import Session
@@ -39,7 +39,7 @@ def deed_marks(interventions: Iterable[Intervention]) -> tuple[DeedMark, ...]:
     """Return the marks of interventions; those that events mark only where they were in vain."""
     marks = []
     for one in interventions:
-        in_vain = one.verdict in ("none", "worse") and not one.is_checkpoint
+        in_vain = one.verdict in IN_VAIN and not one.is_checkpoint
         glyph = GLYPHS.get(one.op, "")
         if glyph or in_vain:
             marks.append(DeedMark(one.asked_at_us, glyph, in_vain))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memwatch.domain.intervention import Intervention, ResourceEffect
+from memwatch.domain.intervention import IN_VAIN, Intervention, ResourceEffect
 from memwatch.domain.text import inert
 from memwatch.domain.units import bytes_text, duration_text, rough_text, share_text, short_text
 from memwatch.domain.wording import op_text
@@ -65,7 +65,7 @@ def freed_cell(one: Intervention) -> Cell:
         return Cell("overlaps", "dim")
     if one.verdict == "worse" and one.freed_bytes is not None:
         return Cell(f"worse {amount_text(-one.freed_bytes, one.unit)}", "warn")
-    if one.verdict in ("none", "worse"):
+    if one.verdict in IN_VAIN:
         return Cell(_VERDICTS[one.verdict], "warn")
     if one.freed_bytes is None:
         return Cell(_VERDICTS.get(one.verdict, "–"), "dim")
