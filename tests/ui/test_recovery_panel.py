@@ -171,3 +171,9 @@ def test_the_evidence_says_how_old_the_rates_of_the_disk_are() -> None:
     assert said == (
         "reads 1.4G/s, writes 802M/s, measured 3h ago: 32M of our own, written and read cold"
     )
+
+
+def test_one_record_is_one_in_the_evidence() -> None:
+    snapshot = snapshot_of()
+    one = replace(snapshot.recovery, tail_bytes=90, tail_records=1)
+    assert ("tail", "90 bytes, 1 record") in recovery_facts(replace(snapshot, recovery=one))

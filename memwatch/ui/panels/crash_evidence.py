@@ -81,8 +81,12 @@ def recovery_facts(snapshot: Snapshot) -> list[Fact]:
         facts.append(("full", text))
     if last is not None:
         facts.append(("last", f"{inert(last.id, 60)} {last.state}, lsn to {last.last_lsn}"))
-    facts.append(("tail", f"{found.tail_bytes:,} bytes, {found.tail_records:,} records"))
+    facts.append(("tail", f"{found.tail_bytes:,} bytes, {_records(found.tail_records)}"))
     return facts
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"
 
 
 def _disk(snapshot: Snapshot) -> str:
@@ -101,7 +105,7 @@ def _disk(snapshot: Snapshot) -> str:
 def _term(term: RecoveryTerm) -> str:
     age = "" if term.age_s is None else f" {rough_text(term.age_s)} ago"
     of = "" if term.bytes is None else f" for {term.bytes:,} bytes"
-    of += "" if term.records is None else f", {term.records:,} records"
+    of += "" if term.records is None else f", {_records(term.records)}"
     spread = span_text(term.low_s, term.high_s)
     how = f": {inert(term.how, 200)}" if term.how else ""
     rests = inert(term.how, 200) if term.how.startswith(term.basis) else f"{term.basis}{age}{how}"
