@@ -159,6 +159,8 @@ def test_pauses_that_freed_nothing_are_to_be_given_up_sooner() -> None:
     (found,) = advice(*past, done("pause", 100, pause_s=60.0))
     assert found.kind == "stopped", "they helped once"
     assert advice(*past, policy=replace(Policy(), pause=Pause(longest_s=60))) == []
+    held_up = replace(past[0], confounders=("it grew by 140M/min before",))
+    assert advice(past[0], held_up) == [], "it stopped a leak, which is what it is for"
 
 
 SLOW = "recovery 74s is over your 60s"

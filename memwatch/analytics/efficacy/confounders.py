@@ -11,6 +11,8 @@ from memwatch.domain.intervention import ResourceEffect
 from memwatch.domain.units import bytes_text, duration_text
 
 MOST = 6
+GREW = "it grew by"
+"""How it is said that usage grew already: what only holds that up frees nothing, and helps."""
 _GROWS_SHARE = 0.01
 """Usage that rose by this share in the window before was growing."""
 
@@ -46,7 +48,7 @@ def of_usage(before: Usage | None, window_s: float, unit: str = "bytes") -> list
     if before.slope_per_s * window_s > max(_GROWS_SHARE * abs(before.median), before.noise / 2):
         per_min = before.slope_per_s * 60
         rate = bytes_text(per_min) if unit == "bytes" else f"{per_min:,.0f} tokens"
-        found.append(f"it grew by {rate}/min before")
+        found.append(f"{GREW} {rate}/min before")
     if before.gap:
         found.append("a gap in the recording before")
     return found
