@@ -247,7 +247,7 @@ def test_of_very_many_only_those_that_are_told_are_looked_into(
         put(tmp_path, f"model-{step}.pt", archive(9), 400 - step)
     looked: list[str] = []
 
-    def counted(root: int, name: str) -> Ending:
+    def counted(root: int, name: str) -> str:
         looked.append(name)
         return ending(root, name)
 
