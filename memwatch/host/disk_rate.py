@@ -26,6 +26,7 @@ _LEAST_BYTES = 1_000_000
 """Of less the rate would be that of one request."""
 _PIECE_BYTES = 1 << 19
 """Read and written at once, as a recovery reads."""
+_BLOCK_BYTES = 512
 _COLD_SHARE = 0.02
 _PATIENCE_TIMES = 10
 """A device that keeps us waiting for so many deadlines is none to measure."""
@@ -136,7 +137,8 @@ def _read_only(path: Path, clock: Clock, most_bytes: int, deadline_s: float) -> 
     fd = os.open(path, _FILE)
     try:
         status = os.fstat(fd)
-        size = min(status.st_size, most_bytes)
+        held = status.st_blocks * _BLOCK_BYTES  # what is not on the disk is read from nowhere
+        size = min(status.st_size, most_bytes) if held * 4 >= status.st_size else 0
         if not S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or size < _LEAST_BYTES:
             return None
         rate = _cold_rate(fd, size, deadline_s)
@@ -148,7 +150,7 @@ def _read_only(path: Path, clock: Clock, most_bytes: int, deadline_s: float) -> 
 
 def _cold_rate(fd: int, size: int, deadline_s: float) -> float | None:
     """Return bytes per second of a file from its begin, None where it does not come cold."""
-    cached = forget_open(fd)
+    cached = forget_open(fd, size)
     if cached is None or cached > _COLD_SHARE:
         return None
     began, read = time.monotonic(), 0

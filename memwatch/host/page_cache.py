@@ -32,14 +32,14 @@ def forget(files: Iterable[Path]) -> float | None:
     return cached_share(paths)
 
 
-def forget_open(fd: int) -> float | None:
-    """Do as `forget` does with one open file; returns the share of it that is still cached."""
+def forget_open(fd: int, length: int) -> float | None:
+    """Do as `forget` does with the begin of one open file; returns the share still cached of it."""
     advise = getattr(os, "posix_fadvise", None)
     if advise is None:
         return None
     os.fdatasync(fd)
-    advise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    pages, resident = _resident(_libc(), fd, os.fstat(fd).st_size)
+    advise(fd, 0, length, os.POSIX_FADV_DONTNEED)
+    pages, resident = _resident(_libc(), fd, min(length, os.fstat(fd).st_size))
     return resident / pages if pages else None
 
 

@@ -82,7 +82,7 @@ def test_what_stays_in_memory_tells_no_rate_of_reading(
     path = tmp_path / "file"
     path.write_bytes(bytes(2 * MB))
     for share in (1.0, 0.5, None):
-        monkeypatch.setattr(disk_rate, "forget_open", lambda _, share=share: share)
+        monkeypatch.setattr(disk_rate, "forget_open", lambda *_, share=share: share)
         found = measure(tmp_path, CLOCK, SYSTEM_FILES, most_bytes=MB)
         assert found is not None
         assert found.read_bytes_per_s is None
@@ -92,7 +92,7 @@ def test_what_stays_in_memory_tells_no_rate_of_reading(
 def test_a_file_of_ours_is_read_as_far_as_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_rate, "forget_open", lambda _: 0.0)
+    monkeypatch.setattr(disk_rate, "forget_open", lambda *_: 0.0)
     path = tmp_path / "file"
     path.write_bytes(bytes(3 * MB))
     before = path.stat().st_mtime_ns
@@ -107,7 +107,7 @@ def test_a_file_of_ours_is_read_as_far_as_asked(
 def test_what_is_no_file_of_ours_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_rate, "forget_open", lambda _: 0.0)
+    monkeypatch.setattr(disk_rate, "forget_open", lambda *_: 0.0)
     os.mkfifo(tmp_path / "pipe")
     real = tmp_path / "real"
     real.write_bytes(bytes(2 * MB))
@@ -117,3 +117,21 @@ def test_what_is_no_file_of_ours_is_not_read(
         assert measure_reading(tmp_path / name, CLOCK) is None
     monkeypatch.setattr(os, "geteuid", lambda: real.stat().st_uid + 1)
     assert measure_reading(real, CLOCK) is None
+
+
+def test_of_a_huge_file_only_what_is_read_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def forgotten(_: int, length: int) -> float:
+        asked.append(length)
+        return 0.0
+
+    monkeypatch.setattr(disk_rate, "forget_open", forgotten)
+    path = tmp_path / "huge"
+    path.write_bytes(bytes(3 * MB))
+    assert measure_reading(path, CLOCK, most_bytes=2 * MB) is not None
+    assert asked == [2 * MB]
+    os.truncate(path, 1 << 40)  # what was never written is not read from a disk
+    assert measure_reading(path, CLOCK, most_bytes=2 * MB) is None
