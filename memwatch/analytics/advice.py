@@ -15,7 +15,7 @@ from statistics import median
 from msgspec import to_builtins
 
 from memwatch.analytics.deeds import FREES, effect_on, teaches, what_helps, what_stopped
-from memwatch.analytics.efficacy.confounders import GREW
+from memwatch.analytics.efficacy.confounders import grew_before
 from memwatch.config.policy import Action, LevelRule, Policy
 from memwatch.domain.checkpoints import Checkpoints
 from memwatch.domain.intervention import IN_VAIN, Advice, Intervention
@@ -213,7 +213,7 @@ def _rebound_s(it: Intervention) -> float | None:
 def _vain_pauses(known: Sequence[Intervention], policy: Policy) -> Iterator[Advice]:
     """Name pauses that freed nothing; where memory grew before, to hold that up is what they do."""
     pauses = [it for it in known if it.action == "pause"]
-    if any(one.startswith(GREW) for it in pauses for one in it.confounders):
+    if any(grew_before(it.confounders) for it in pauses):
         return
     longest_s = policy.pause.longest_s
     if len(pauses) < _TWICE or any(it.verdict not in IN_VAIN for it in pauses):

@@ -11,8 +11,7 @@ from memwatch.domain.intervention import ResourceEffect
 from memwatch.domain.units import bytes_text, duration_text
 
 MOST = 6
-GREW = "it grew by"
-"""How it is said that usage grew already: what only holds that up frees nothing, and helps."""
+_GREW = "it grew by"
 _GROWS_SHARE = 0.01
 """Usage that rose by this share in the window before was growing."""
 
@@ -40,6 +39,11 @@ def confounders(
     return list(dict.fromkeys([*told, *many]))
 
 
+def grew_before(said: Iterable[str]) -> bool:
+    """Whether usage grew already: what only holds that up frees nothing, and helps."""
+    return any(one.startswith(_GREW) for one in said)
+
+
 def of_usage(before: Usage | None, window_s: float, unit: str = "bytes") -> list[str]:
     """Return what the usage before says: that it grew already, that it was not always measured."""
     if before is None:
@@ -48,7 +52,7 @@ def of_usage(before: Usage | None, window_s: float, unit: str = "bytes") -> list
     if before.slope_per_s * window_s > max(_GROWS_SHARE * abs(before.median), before.noise / 2):
         per_min = before.slope_per_s * 60
         rate = bytes_text(per_min) if unit == "bytes" else f"{per_min:,.0f} tokens"
-        found.append(f"{GREW} {rate}/min before")
+        found.append(f"{_GREW} {rate}/min before")
     if before.gap:
         found.append("a gap in the recording before")
     return found
