@@ -117,6 +117,8 @@ def _steady(memory: Figures, seconds: float) -> float | None:
     if memory.per_min is None or memory.first is None or memory.last is None:
         return None
     trend, change = memory.per_min * seconds / 60, memory.last - memory.first
+    if abs(change) < _WORTH_A_WORD * memory.first:
+        return None
     return memory.per_min if abs(trend - change) <= max(abs(trend), abs(change)) / 2 else None
 
 

@@ -127,6 +127,8 @@ def test_growth_over_all_is_said_only_where_both_ends_agree_with_it() -> None:
     ]
     begun = record(1, "guard.begin", 60, mode="act")
     assert "growing by 10M a minute" in line(told([], [begun, *steady]), "Memory")
+    flat = record(91, "probe", 60 * 40, alive=True, rss_bytes=120 * MB, swap_bytes=0)
+    assert "growing" not in line(told([], [begun, steady[0], flat]), "Memory")
     let_go = record(90, "probe", 60 * 40, alive=True, rss_bytes=110 * MB, swap_bytes=0)
     said = line(told([], [begun, *steady, let_go]), "Memory")
     assert "120M at first, 110M at the end" in said
