@@ -30,7 +30,6 @@ from tests.e2e.night import (
     agent_records,
     ask,
     guard_records,
-    mode_of,
     nothing_lost,
     run_id_of,
     short_policy,
@@ -158,7 +157,7 @@ class Round:
         guard = self.stage.start(words)
         wait_for(lambda: self._serves(guard), "the guard to serve")
         self._press(self.dice.choice(SHARES))
-        before = mode_of(self.run_dir)
+        before = self._is_read_only()
         by_agent = self.dice.random() < 0.2
         until = time.monotonic() + self.dice.uniform(0.2, LONGEST_S)
         while guard.alive and time.monotonic() < until:
@@ -168,8 +167,8 @@ class Round:
         guard.wait()
         self.tally.kills += 1
         self._listen()
-        if before == "read_only" and not by_agent:
-            _hold(mode_of(self.run_dir) == "read_only", "read-only was left by nobody")
+        if before and not by_agent:
+            _hold(self._is_read_only(), "read-only was left by nobody")
         if self.dice.random() < 0.5:
             self.puppet.ask("release")
         if by_agent:
@@ -177,6 +176,10 @@ class Round:
             self.puppet.kill()
             self.puppet.wait()
             self.puppet = self._agent()
+
+    def _is_read_only(self) -> bool:
+        """Whether it is held so; the mode may be `aborting` for a moment meanwhile."""
+        return any(one["op"] == "read_only" for one in state_of(self.run_dir)["holds"])
 
     @property
     def _home(self) -> Path:
