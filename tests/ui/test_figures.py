@@ -131,6 +131,10 @@ def test_processes_name_orphans_in_words() -> None:
     rows = texts(processes(frame_of(), 60, 9))
     assert rows[0] == "3 processes, 1 ORPHAN, 9 threads, 41 descriptors"
     assert "sleep (orphan)" in rows[-1]
+    alone = Processes(count=1, threads=1, fds=8)
+    assert texts(processes(changed(processes=alone), 60, 9))[0] == (
+        "1 process, 1 thread, 8 descriptors"
+    )
     assert texts(processes(changed(processes=Processes()), 60, 9)) == ["not measured yet"]
 
 

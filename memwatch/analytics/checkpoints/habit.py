@@ -10,6 +10,8 @@ from memwatch.analytics.checkpoints.course import Seen, intervals_s
 
 _LEAST = 3
 _WINDOW = 16
+_LEAST_PATIENCE_S = 60.0
+"""A graph writes several a second, and stands still between two turns."""
 
 
 class Habit(NamedTuple):
@@ -33,5 +35,5 @@ def habit_of(course: Sequence[Seen], now_us: int, grace: float) -> Habit | None:
         return None
     usual_s, longest_s = median(intervals), max(intervals)
     age_s = max(now_us - course[-1].at_us, 0) / 1e6
-    patience_s = grace * max(usual_s, longest_s)
+    patience_s = max(grace * max(usual_s, longest_s), _LEAST_PATIENCE_S)
     return Habit(usual_s - age_s, patience_s, age_s > patience_s)

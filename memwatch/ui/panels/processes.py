@@ -5,7 +5,7 @@ from __future__ import annotations
 from memwatch.domain.sample import ProcessInfo
 from memwatch.domain.snapshot import Snapshot
 from memwatch.domain.text import inert
-from memwatch.domain.units import bytes_text
+from memwatch.domain.units import bytes_text, counted
 from memwatch.ui.format import age_text, count_text
 from memwatch.ui.frame import Frame
 from memwatch.ui.line import Line, cut_line
@@ -30,10 +30,10 @@ def processes(frame: Frame, width: int, height: int) -> list[Line]:
     found = snapshot.processes
     if not found.count:
         return [[(_nothing(frame, snapshot), "dim")]]
-    head: Line = [(f"{found.count} process{'' if found.count == 1 else 'es'}", "")]
+    head: Line = [(counted(found.count, "process", "processes"), "")]
     if found.orphans:
         head.append((f", {found.orphans} ORPHAN{'' if found.orphans == 1 else 'S'}", "warn"))
-    head.append((f", {found.threads} threads", ""))
+    head.append((f", {counted(found.threads, 'thread')}", ""))
     if found.fds is not None:
         head.append((f", {count_text(found.fds)} descriptors", ""))
     rows = [_row(member) for member in found.members]

@@ -103,6 +103,16 @@ def test_a_habit_needs_three_intervals_and_forgives_what_happened_before() -> No
     assert not quiet.overdue, "it rested as long before"
 
 
+def test_a_graph_that_rests_for_seconds_between_two_turns_is_not_overdue() -> None:
+    course = [Seen(n * S // 2, a_checkpoint(n)) for n in range(20)]
+    rests = habit_of(course, course[-1].at_us + 30 * S, 1.5)
+    assert rests is not None
+    assert not rests.overdue
+    stuck = habit_of(course, course[-1].at_us + 61 * S, 1.5)
+    assert stuck is not None
+    assert stuck.overdue
+
+
 @given(st.lists(st.integers(0, 10**12), min_size=4, max_size=30), st.integers(0, 10**13))
 def test_what_is_due_is_never_overdue(ats: list[int], now_us: int) -> None:
     course = [Seen(at, a_checkpoint(n)) for n, at in enumerate(sorted(ats))]
