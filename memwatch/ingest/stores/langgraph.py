@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ _COLUMNS = {
 _METADATA_BYTES = 1 << 16
 _BLOB_BYTES = 1 << 20
 """Of a blob that is looked into for the names of its channels; a larger one is believed."""
+_PEEKING_SHARE = 0.5
+"""Of the time of a look, for blobs."""
 _ROWS = """
 select rowid, substr(thread_id, 1, 200), substr(checkpoint_ns, 1, 200),
        substr(checkpoint_id, 1, 100), substr(parent_checkpoint_id, 1, 100), length(checkpoint),
@@ -86,7 +89,7 @@ def look_langgraph(
         place = path.resolve()
         with open_untouched(place, until) as base:
             _check(base)
-            return _look(base, place, t_us, most)
+            return _look(base, place, t_us, most, until)
 
     return look_bounded(path, "langgraph", look, previous, t_us, deadline_s)
 
@@ -110,10 +113,12 @@ def _check(base: sqlite3.Connection) -> None:
             )
 
 
-def _look(base: sqlite3.Connection, place: Path, t_us: int, most: int) -> StoreLook:
+def _look(base: sqlite3.Connection, place: Path, t_us: int, most: int, until: float) -> StoreLook:
     rows = [_row(raw) for raw in base.execute(_ROWS, (_METADATA_BYTES, most)).fetchall()]
     rows.reverse()
-    checkpoints = _checkpoints(base, rows)
+    now = time.monotonic()
+    incremental = _incremental(base, rows, now + (until - now) * _PEEKING_SHARE)
+    checkpoints = _checkpoints(rows, incremental)
     count, blob_bytes = base.execute(
         "select count(*), sum(length(checkpoint)) from checkpoints"
     ).fetchone()
@@ -177,12 +182,22 @@ def _metadata(value: object) -> _Metadata:
         return _Metadata()
 
 
-def _checkpoints(base: sqlite3.Connection, rows: list[_Row]) -> tuple[Checkpoint, ...]:
+def _incremental(base: sqlite3.Connection, rows: list[_Row], until: float) -> set[int]:
+    """Return the numbers of rows that hold only a part, the newest looked into first.
+
+    Those for which no time was left are believed by their counters.
+    """
+    return {
+        row.number for row in reversed(rows) if _is_incremental(base, row, time.monotonic() > until)
+    }
+
+
+def _checkpoints(rows: list[_Row], parts: set[int]) -> tuple[Checkpoint, ...]:
     """Return the rows as checkpoints; an incremental one stands on the full one up its parents."""
     found: list[Checkpoint] = []
     full_of: dict[tuple[str, str, str | None], str | None] = {}
     for row in rows:
-        incremental = _is_incremental(base, row)
+        incremental = row.number in parts
         stands_on = full_of.get((*row.chain, row.parent)) if incremental else row.id
         full_of[*row.chain, row.id] = stands_on
         found.append(_checkpoint(row, stands_on if incremental else None, incremental))
@@ -209,12 +224,12 @@ def _checkpoint(row: _Row, base: str | None, incremental: bool) -> Checkpoint:
     )
 
 
-def _is_incremental(base: sqlite3.Connection, row: _Row) -> bool:
+def _is_incremental(base: sqlite3.Connection, row: _Row, late: bool) -> bool:
     """Whether a channel that is counted is not in the blob: its content is in the writes."""
     counted = row.metadata.counters_since_delta_snapshot
     if not isinstance(counted, dict) or not counted:
         return False
-    if row.bytes > _BLOB_BYTES:
+    if late or row.bytes > _BLOB_BYTES:
         return True
     try:
         with base.blobopen("checkpoints", "checkpoint", row.number, readonly=True) as blob:

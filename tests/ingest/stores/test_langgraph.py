@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
 from memwatch.domain.checkpoints import StoreLook
+from memwatch.ingest.stores import langgraph
 from memwatch.ingest.stores.langgraph import look_langgraph
 from tests.ingest.stores.graph import (
     EVERY,
@@ -77,6 +79,26 @@ def test_counters_alone_are_no_delta(tmp_path: Path) -> None:
     base.commit()
     base.close()
     assert look_langgraph(tmp_path / "g.sqlite").checkpoints[0].kind == "full"
+
+
+def test_blobs_that_take_too_long_leave_the_look_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make(tmp_path / "delta.sqlite", "run-a", delta=True)
+    known = look_langgraph(path)
+    looked: list[int] = []
+
+    def slow(base: object, row: langgraph._Row, late: bool) -> bool:
+        looked.append(row.number)
+        monkeypatch.setattr(time, "monotonic", lambda: began + 3.0)
+        return real(base, row, late)  # type: ignore[arg-type] # passed on
+
+    real, began = langgraph._is_incremental, time.monotonic()
+    monkeypatch.setattr(langgraph, "_is_incremental", slow)
+    seen = look_langgraph(path)
+    assert (seen.count, seen.why) == (known.count, "")
+    assert looked == sorted(looked, reverse=True), "the newest first"
+    assert seen.checkpoints[-1] == known.checkpoints[-1]
 
 
 def test_times_are_those_of_the_ids(tmp_path: Path) -> None:
