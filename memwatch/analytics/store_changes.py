@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from memwatch.domain.checkpoints import BROKEN, Checkpoint, StoreLook
@@ -10,28 +11,37 @@ from memwatch.domain.checkpoints import BROKEN, Checkpoint, StoreLook
 Event = Literal["committed", "incomplete", "deleted"]
 """States of a checkpoint that is not what it should be, and that nobody is writing."""
 
+NOTHING_TOLD: Mapping[tuple[str, str], int] = MappingProxyType({})
 MOST_TOLD = 20
 """Of one kind between two looks: a store that writes many a second is told in sums."""
 
 
 def store_changes(
-    before: StoreLook | None, after: StoreLook, since_us: int
+    before: StoreLook | None,
+    after: StoreLook,
+    since_us: int,
+    told_us: Mapping[tuple[str, str], int] = NOTHING_TOLD,
 ) -> list[dict[str, Any]]:
     """Return the members of a `store` record for each change, in order of time.
 
-    Without a look before, what was done since `since_us` (wall clock) is a change.
+    Without a look before, what was done since `since_us` (wall clock) is a change, unless it was
+    told since it was done: `told_us` has when an event of an id was told last.
     """
     known = {} if before is None else {one.id: one for one in before.checkpoints}
     fresh = [
         one
         for one in after.checkpoints
         if _event(one) != _event(known.get(one.id))
-        and (before is not None or changed_us(one) >= since_us)
+        and (before is not None or since_us <= changed_us(one) > _told_us(one, told_us))
     ]
     told: list[dict[str, Any]] = []
     for event in ("committed", "incomplete"):
         told += _told(event, [one for one in fresh if _event(one) == event])
     return told + _told("deleted", list(_deleted(before, after)))
+
+
+def _told_us(one: Checkpoint, told_us: Mapping[tuple[str, str], int]) -> int:
+    return told_us.get((_event(one) or "", one.id), -1)
 
 
 def changed_us(checkpoint: Checkpoint) -> int:

@@ -86,6 +86,22 @@ def test_what_happens_is_written_down_and_told_once(bench: Bench) -> None:
     assert bench.ring.store == bench.seen
 
 
+def test_what_a_killed_guard_told_last_is_not_told_again(bench: Bench, tmp_path: Path) -> None:
+    """It is killed before `meta.json` says until when it saw."""
+    bench.watch.read_present()
+    bench.show(saved(1), saved(-2))
+    (told,) = bench.told
+    (tmp_path / "next").mkdir()
+    later = Bench(tmp_path / "next")
+    later.watch.known_until_us = T0 - 600 * S
+    later.watch.restore([*bench.told, Record(9, told.t_us, 0, "store", {"event": 5})])
+    newest = saved(3, committed_us=told.t_us + S)
+    later.seen = replace(look(saved(-2), newest), t_us=told.t_us + 2 * S)
+    later.watch.read_present()
+    later.close()
+    assert later.events == ["committed checkpoint-3"]
+
+
 def test_what_a_guard_before_this_one_could_not_tell(bench: Bench) -> None:
     bench.watch.known_until_us = T0 + 90_000_000
     bench.show(saved(1), saved(2))

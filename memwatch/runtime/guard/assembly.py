@@ -160,6 +160,8 @@ class Parts:
         self.estimates.restore(known.estimates)
         self.efficacy.restore(known.efficacy)
         self.notifier.restore(known.told)
+        if isinstance(self.ingest, StoreWatch):
+            self.ingest.restore(known.told)
         trouble = [*self.trouble, self.warden.restore(known.state, known.told)]
         self.actuator.claim()
         self.actuator.claim_epoch(known.epoch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -56,6 +56,8 @@ class StoreWatch:
         self._recorder = recorder
         self._on_news = on_news
         self._before: StoreLook | None = None
+        self._told_us: dict[tuple[str, str], int] = {}
+        """When a guard before this one told an event of a checkpoint last."""
         self._writer: Identity | None = None
         self.period_s = SOON_S
         """Seconds until the next look, when no hint brings it forward."""
@@ -113,6 +115,12 @@ class StoreWatch:
         """Bring the guard's own log into the history."""
         self._own.read()
 
+    def restore(self, records: Iterable[Record]) -> None:
+        """Take `store` records of a guard before this one, in their order."""
+        for record in records:
+            if record.kind == "store":
+                self._told_us[record.text("event"), record.text("id")] = record.t_us
+
     # -- life --------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -157,7 +165,8 @@ class StoreWatch:
             since = self._before if self._before is not None and self._before.gone else look
             look = replace(look, gone=True, t_us=since.t_us)
         took_s = time.monotonic() - began
-        changes = store_changes(self._before, look, self.known_until_us or look.t_us)
+        since_us = self.known_until_us or look.t_us
+        changes = store_changes(self._before, look, since_us, self._told_us)
         moved = self._before is None or look.checkpoints != self._before.checkpoints
         self._before = look
         self._ring.take_store(look)
