@@ -286,10 +286,13 @@ def _answers(run_dir: Path) -> bool:
     return True
 
 
+_OF_NO_RUN = ("cache", "host.json", "host.lock")
+
+
 def files(home: Path) -> list[str]:
-    """Return the files that are kept of runs; what a screen has cached is of no run."""
+    """Return the files that are kept of runs; caches, and what is known of the machine, are not."""
     paths = (path.relative_to(home) for path in home.rglob("*") if not path.is_dir())
-    return sorted(str(path) for path in paths if path.parts[0] != "cache")
+    return sorted(str(path) for path in paths if path.parts[0] not in _OF_NO_RUN)
 
 
 def processes_of(folder: Path) -> list[int]:
