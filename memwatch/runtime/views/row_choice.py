@@ -10,7 +10,7 @@ from memwatch.domain.intervention import Intervention, ResourceEffect
 from memwatch.runtime.views.deed import Deed, DeedKind
 from memwatch.runtime.views.deed_watch import DeedWatch
 
-KEPT_ROWS = 10
+KEPT_ROWS = 8
 """In a snapshot, which stays small; all others, and all that is known of these, come as rows."""
 KEPT_CHECKPOINTS = 2
 """Of each kind of checkpoint that a snapshot shows."""
