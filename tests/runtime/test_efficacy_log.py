@@ -212,3 +212,14 @@ def test_what_was_written_is_not_written_again_once_the_log_tells_when_it_was(
     assert len(bench.told) == (0 if recalled else 1)
     (known,) = view.rows(9)
     assert (known.verdict, known.before) == ("none", BEFORE)
+
+
+def test_an_agent_that_purges_on_and_on_fills_no_disk(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.watched.begin()
+    for _ in range(400):
+        for _ in range(8):
+            bench.purge()
+        bench.pass_s(1)
+    assert 300 < len(bench.told) < 720
+    assert bench.told[-1].members["asked_at_us"] > bench.watched.clock.wall_us() - 360_000_000

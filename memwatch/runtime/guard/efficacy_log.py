@@ -27,6 +27,9 @@ _MOST: Final = 512
 """Of what a full disk refuses the newest are kept."""
 _AT_ONCE: Final = 50
 """Records of one look: the rest waits for the next, so that others may write between."""
+_BURST: Final = 300
+_PER_S: Final = 1.0
+"""Of an agent that does very much, and on and on, no more is written: the log stays small."""
 
 
 class EfficacyLog:
@@ -37,6 +40,8 @@ class EfficacyLog:
         self._recorder = recorder
         self._clock = clock
         self._waiting: deque[Known] = deque(maxlen=_MOST)
+        self._allowed: float = _BURST
+        self._looked_us = clock.boot_us()
         self.tell: Callable[[Record], None] = lambda _: None
         """Told each record that was written."""
 
@@ -52,12 +57,16 @@ class EfficacyLog:
 
     def look(self) -> None:
         """Write down what is new; what a full disk refuses is tried again."""
-        self._waiting += self._view.news(self._clock.boot_us())
-        for _ in range(min(len(self._waiting), _AT_ONCE)):
+        now_us = self._clock.boot_us()
+        self._waiting += self._view.news(now_us)
+        passed_s, self._looked_us = (now_us - self._looked_us) / 1e6, now_us
+        self._allowed = min(self._allowed + passed_s * _PER_S, _BURST)
+        for _ in range(min(len(self._waiting), _AT_ONCE, int(self._allowed))):
             record = self._recorder.append(KIND, members(self._waiting[0]))
             if not record.lsn:
                 break
             self._waiting.popleft()
+            self._allowed -= 1
             self.tell(record)
 
 
