@@ -34,8 +34,8 @@ _EXAMPLE = """examples:
   memwatch drill ./runs/night-7 --json | jq '.total_s'
 
 The run may be alive: nothing in its directory is written. The result is held against what was
-estimated just before (--json: estimate, error_share), is shown by the dashboard, and teaches the
-estimate of what a crash would cost.
+estimated just before (--json: estimate, error_share; work_error_share without the start, which no
+drill measures), is shown by the dashboard, and teaches the estimate of what a crash would cost.
 
 exit status: 0 all was had back; 1 something was lost, or the state is not the one that the agent
 logged; 2 no such run, or one that cannot be recovered."""
@@ -49,7 +49,7 @@ _STARTS = {
     "agent": "the agent's, as its last ones took",
     "drill": "of the drill's process: no start of the agent was seen",
 }
-_HELD_AGAINST = ("estimate", "expected", "error_share")
+_HELD_AGAINST = ("estimate", "expected", "error_share", "work_error_share")
 
 
 def run(words: list[str]) -> int:
@@ -188,6 +188,11 @@ def _comparison(done: PastRecovery) -> Iterator[str]:
     if span is not None and error is not None:
         text = f"estimated {estimate_text(span.low, span.likely, span.high)}"
         yield f"{text}, took {duration_text(done.total_s)}: {change_text(error)}"
+    start_s = next((term.seconds for term in done.terms if term.name == "start"), 0.0)
+    if span is not None and start_s and (error := done.work_error_share) is not None:
+        thought, took = span.likely - start_s, done.total_s - start_s
+        text = f"{duration_text(thought)}, took {duration_text(took)}: {change_text(error)}"
+        yield f"without the start, which no drill measures: {text}"
 
 
 def _state(result: Result) -> str:

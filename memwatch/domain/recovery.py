@@ -98,6 +98,14 @@ class PastRecovery(Struct, frozen=True, kw_only=True):
             return None
         return self.total_s / self.estimate.likely - 1
 
+    @property
+    def work_error_share(self) -> float | None:
+        """The same without the start, which a drill does not measure: it stands on both sides."""
+        start_s = next((term.seconds for term in self.terms if term.name == "start"), 0.0)
+        if self.kind != "drill" or self.estimate is None or self.estimate.likely <= start_s:
+            return None
+        return (self.total_s - start_s) / (self.estimate.likely - start_s) - 1
+
 
 class RecoveryBudget(Struct, frozen=True, kw_only=True):
     """What the policy allows a crash to cost, and whether it would cost more now."""

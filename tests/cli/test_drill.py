@@ -83,12 +83,18 @@ def test_each_drill_is_held_against_what_was_estimated_and_teaches_the_next(
     memwatch: Command, stage: Stage, dead: Path
 ) -> None:
     estimated = re.compile(r"estimated \S+ \(\S+–\S+\), took \S+s: [+−±]\d+ %")
+    measured = re.compile(r"without the start, .* measures: \S+s, took \S+s: [+−±]\d+ %")
     for _ in range(3):
-        assert estimated.fullmatch(memwatch("drill", str(dead)).stdout.splitlines()[-1])
+        whole, alone = memwatch("drill", str(dead)).stdout.splitlines()[-2:]
+        assert estimated.fullmatch(whole)
+        assert measured.fullmatch(alone)
     result = json.loads(memwatch("drill", str(dead), "--json").stdout)
     span = result["estimate"]
     assert 0 < span["low"] < span["likely"] < span["high"] <= 2 * span["low"]
     assert result["error_share"] == result["total_s"] / span["likely"] - 1
+    start_s = next(one["seconds"] for one in result["terms"] if one["name"] == "start")
+    alone = (result["total_s"] - start_s) / (span["likely"] - start_s) - 1
+    assert result["work_error_share"] == pytest.approx(alone), "the start is no merit"
     assert [drill["kind"] for drill in drills(stage)] == ["drill"] * 4
     terms = json.loads(memwatch("status", str(dead), "--json").stdout)["recovery"]["terms"]
     assert {term["basis"] for term in terms if term["name"] != "start"} == {"drilled"}
