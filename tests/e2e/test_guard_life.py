@@ -85,6 +85,15 @@ def test_a_detached_guard_that_is_killed_comes_again(stage: Stage) -> None:
     assert attachment.guard_pid is None
 
 
+@pytest.fixture
+def hangs_up() -> Iterator[None]:
+    """Have a hang-up end what is started here, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangs_up")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_in_the_foreground_a_signal_ends_it_cleanly(stage: Stage, number: signal.Signals) -> None:
     """A hang-up as well: who wants it to stay detaches it."""
