@@ -64,6 +64,8 @@ def test_what_was_freed_is_the_verdict_in_words(changes: dict[str, object], said
 def test_nothing_is_called_held_or_back_before_it_is() -> None:
     assert then_text(PURGE) == ""
     assert then_text(replace(PURGE, held_s=3_120.0)) == "held 52min"
+    wrote = replace(PURGE, action="checkpoint full", rebound_s=16.0)
+    assert then_text(wrote) == "", "a checkpoint frees nothing that could be back"
     assert then_text(replace(PURGE, rebound_s=360.0, held_s=360.0)) == "back 6min"
 
 

@@ -81,6 +81,8 @@ def _freed_text(freed: float, share: float | None, unit: str) -> str:
 
 def then_text(one: Intervention) -> str:
     """Return what became of what was freed: back after so long, or held so long until now."""
+    if one.is_checkpoint:
+        return ""
     if one.rebound_s is not None:
         return f"back {rough_text(one.rebound_s)}"
     return "" if one.held_s is None else f"held {rough_text(one.held_s)}"
