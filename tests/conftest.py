@@ -7,18 +7,27 @@ import signal
 import pytest
 from hypothesis import settings
 
-# How long an example takes says how busy the machine is: speed is for the benchmarks.
-settings.register_profile("memwatch", deadline=None)
-settings.load_profile("memwatch")
+# How long an example takes says how busy the machine is: speed is for the benchmarks. What a gate
+# says depends on the code alone, so its examples are the same each time; campaigns try others.
+settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("campaign", deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Long campaigns run only when they are asked for."""
-    parser.addoption("--campaign", action="store_true", help="run the long campaigns as well")
+    parser.addoption(
+        "--campaign",
+        action="store_true",
+        help="long campaigns as well, and new examples of properties",
+    )
 
 
-def pytest_configure() -> None:
-    """Heed SIGINT: a shell makes what it starts in the background ignore it, children included."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the examples of properties, and heed SIGINT.
+
+    A shell makes what it starts in the background ignore it, children included.
+    """
+    settings.load_profile("campaign" if config.getoption("--campaign") else "gate")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
