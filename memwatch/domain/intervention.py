@@ -23,7 +23,7 @@ class ResourceEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """memory, `tier:workspace`, `tokens:context`, disk, unaccounted."""
     unit: Literal["bytes", "tokens"] = "bytes"
     before: float | None = None
-    """Median of the 30 s before."""
+    """Median of the 30 s before; where usage moved one way all through them, what it came to."""
     after_10s: float | None = None
     after_10min: float | None = None
     freed: float | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -29,7 +30,10 @@ class Blobs(Struct, frozen=True):
     """Time of the directory's last change; 0 where there is none."""
 
 
-def scan_blobs(folder: Path, before: Blobs = Blobs()) -> Blobs:  # noqa: B008 - it is frozen
+NO_BLOBS: Final = Blobs()
+
+
+def scan_blobs(folder: Path, before: Blobs = NO_BLOBS) -> Blobs:
     """Count the values of a folder; `before` is returned where it did not change since.
 
     Raises OSError, but not for a folder that is none.
@@ -37,7 +41,7 @@ def scan_blobs(folder: Path, before: Blobs = Blobs()) -> Blobs:  # noqa: B008 - 
     try:
         fd = os.open(folder, _DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
-        return Blobs()
+        return NO_BLOBS
     try:
         changed_ns = os.fstat(fd).st_mtime_ns
         if before.changed_ns == changed_ns:

@@ -80,7 +80,7 @@ def test_a_demo_ends_with_its_dashboard() -> None:
         viewer.read_until("demo clock")
         assert len(processes_of(stage.home)) == 4, "both keepers, engine and guard"
         viewer.press("q")
-        viewer.read_until("the demo is over, nothing is left behind")
+        viewer.read_until("the demo is over; all that stays is host.json")
         assert viewer.wait() == 0
         assert processes_of(stage.home) == []
         assert files(stage.home) == []

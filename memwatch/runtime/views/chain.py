@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from memwatch.analytics.checkpoints.fold import CheckpointFold, Saved
@@ -23,7 +25,7 @@ class Chained(NamedTuple):
     """Of their files."""
     missing: tuple[str, ...] = ()
     """Committed ones that are not on disk, or not whole."""
-    damaged: dict[str, str] = {}  # noqa: RUF012 - never changed
+    damaged: Mapping[str, str] = MappingProxyType({})
     """Those that lie there and are not whole: why, by id. The full one of the older chain, which
     the agent keeps as well, is among them."""
 

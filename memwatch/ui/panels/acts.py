@@ -21,7 +21,7 @@ from memwatch.ui.words import hold_words, plan_words
 RECENT_US = 10_000_000
 """How long a settled request stays in sight."""
 
-TITLE = "interventions ─ median of 30s before, 10s after"
+TITLE = "interventions ─ 30s before, 10s after"
 
 _SHORT_TIME = 84
 """Below this width the seconds of the time give way."""
